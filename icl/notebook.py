@@ -73,7 +73,8 @@ def _check(document: Mapping[str, Any]) -> Iterator[str]:
         kind = f" ({number.kind})" if number.kind else ""
         entries = [f"{name}: {value}" for name, value in number.entries]
         value = "<br>".join(escape(text) for text in [f"{number.value}{kind}".strip(), *entries] if text)
-        yield f"<tr><th>{escape(number.name)}</th><td>{value}</td><td>{escape(number.meaning)}</td></tr>"
+        told = "<br>".join(escape(text) for text in [number.meaning, number.route] if text)
+        yield f"<tr><th>{escape(number.name)}</th><td>{value}</td><td>{told}</td></tr>"
     yield f"</table><p>Bound: {escape(document['bound']['source'])}.</p>"
     yield from (f"<p>Note: {escape(note)}</p>" for note in document["notes"])
     yield "</details>"

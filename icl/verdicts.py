@@ -17,6 +17,16 @@ KINDS = {
     "projected": "projected",  # exact, but of the nearest weights on a theorem's set
 }
 
+# How a number is known a second time, and the words for it.
+ROUTES = {
+    "computed": "second route",  # computed again by the check, the two compared within a bound fixed before
+    "compared": "second route",  # the same, and the comparison is a number of the check with its own bound
+    "tests": "in the tests",  # computed again by a test only, where that takes too long for a check
+    "definition": "by definition",  # an input, a count or a bound: there is nothing to compute twice
+    "none": "one route",
+}
+ROUTE_ROUNDING = 1e-9  # relative difference of two computations that rounding explains
+
 
 def joint(verdicts: Sequence[str]) -> str:
     """Combine the verdicts of several parts: one that fails decides; else one that is undecided."""

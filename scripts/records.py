@@ -30,8 +30,8 @@ from icl.runs.documents import read_json
 RECORDS = Path(__file__).parents[1] / "docs" / "records"
 PLURAL = {"check": "checks", "figure": "figures"}
 CHECK = (
-    "reference", "claim", "verdict", "expected", "settings", "measured", "kinds", "meanings", "bound",
-    "control", "remarks", "sentence", "control_sentence",
+    "reference", "claim", "verdict", "expected", "settings", "measured", "kinds", "meanings", "routes",
+    "bound", "control", "remarks", "sentence", "control_sentence",
 )  # fmt: skip
 CLAIM = ("claim", "measured", "kind", "bound", "verdict", "expected", "remarks")
 

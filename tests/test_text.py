@@ -14,11 +14,13 @@ from icl.text import (
     csv_text,
     inequality,
     kind_in_words,
+    main_route,
     measurement,
     named_values,
     numbers,
     outcome,
     relation,
+    second_route,
     short_source,
     typeset,
     typeset_inequality,
@@ -264,11 +266,52 @@ def test_numbers_with_their_bounds_and_without_what_has_no_value() -> None:
         meanings={"z": "deviation"},
     )
     assert list(numbers(document)) == [
-        ("z", "0.5 < 3.5", "sampled, ± 0.1", "deviation", ()),
-        ("rows", "", "", "", (("a", "[1]"),)),
+        ("z", "0.5 < 3.5", "sampled, ± 0.1", "deviation", (), ""),
+        ("rows", "", "", "", (("a", "[1]"),), ""),
     ]
 
 
 def test_csv_has_every_column_and_reads_back() -> None:
     assert csv_text([{"a": 0.1, "b": None}, {"c": "x,y"}]) == 'a,b,c\n0.1,,\n,,"x,y"\n'
     assert csv_text([{"a": 1}], ["b", "a"]) == "b,a\n,1\n"
+
+
+def route(how: str, name: str = "", **more: Any) -> dict[str, Any]:
+    empty = {"value": None, "off": None, "unit": "", "within": None, "agrees": None, "by": ""}
+    return {"how": how, "name": name} | empty | more
+
+
+NEAR = {"off": 2.1e-16, "unit": "relative", "within": 1e-9, "agrees": True}
+SAMPLE = {"off": 0.412, "unit": "standard errors", "within": 3.29, "agrees": True}
+
+
+@pytest.mark.parametrize(
+    ("its", "text"),
+    [
+        (route("computed", "Monte Carlo on tokens", **SAMPLE),
+         "second route: Monte Carlo on tokens, 0.41 standard errors off"),
+        (route("computed", "quadrature", **NEAR), "second route: quadrature, relative difference 2.1e-16"),
+        (route("computed", "quadrature", **NEAR | {"off": 0.5, "agrees": False}),
+         "second route: quadrature, relative difference 0.5, more than 1e-09: they disagree"),
+        (route("compared", "the closed form", by="error"), "second route: the closed form (see error)"),
+        (route("compared", "both", by="risk"), "second route: both (the number is the difference)"),
+        (route("tests", "rationals"), "in the tests: rationals"),
+        (route("definition"), "by definition"),
+        (route("none"), "one route"),
+    ],
+)  # fmt: skip
+def test_a_second_route_in_words(its: dict[str, Any], text: str) -> None:
+    shown = verdict(measured={"risk": 1.0, "error": 0.1}, bound=bound(2.0, "risk"), routes={"risk": its})
+    assert second_route(shown, "risk") == main_route(shown) == text
+    (risk, _) = numbers(shown)
+    assert risk.route == text
+
+
+def test_the_route_that_is_told_is_that_of_the_number_that_decides_or_of_another_exact_one() -> None:
+    routes = {"a": route("none"), "risk": route("computed", "quadrature", **NEAR)}
+    shown = verdict(
+        measured={"z": 1.0}, bound=bound(2.0, "z"), routes=routes, meanings={"risk": "least risk"}
+    )
+    assert main_route(shown) == "second route of the least risk: quadrature, relative difference 2.1e-16"
+    assert main_route(shown | {"bound": bound(2.0, "a")}) == "one route"
+    assert main_route(verdict()) == second_route(verdict(), "gradient_norm") == ""  # an older record

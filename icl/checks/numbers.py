@@ -4,7 +4,7 @@ A check lists what it measured, in the order in which a bound is shown, and `fin
 
     return finding(
         [
-            exact(optimal_risk=least, risk_at_claim=risk),
+            exact(optimal_risk=least).also_by("quadrature over tokens", optimal_risk=other),
             exact(gradient_norm=slope).means("gradient of the exact risk at eq. (6)").at_most(bound, SOURCE),
             tried(paths_error=error).at_most(rounding, PATHS),
         ],
@@ -15,14 +15,17 @@ A check lists what it measured, in the order in which a bound is shown, and `fin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from icl.checks.verdict import Bound, Control, Finding
+from icl import quantiles
+from icl.checks.rounding import ROUNDING
+from icl.checks.verdict import CONFIDENCE, Bound, Control, Finding, Route
 from icl.constructions.account import Account
 from icl.errors import one_of
-from icl.verdicts import KINDS, VERDICTS, decide, joint
+from icl.verdicts import KINDS, ROUTE_ROUNDING, VERDICTS, decide, joint
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class Number:
     meaning: str = ""
     verdict: str = ""
     bound: Bound | None = None
+    route: Route | None = None
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, list(KINDS))
@@ -100,9 +104,39 @@ class Numbers(tuple[Number, ...]):
         """Add NAME_bound after each NAME."""
         listed = []
         for number in self:
-            bound = number.bound
-            listed += [number, *exact(**({f"{number.name}_bound": bound.value} if bound else {}))]
+            bound = exact(**({f"{number.name}_bound": number.bound.value} if number.bound else {}))
+            listed += [number, *bound.by_definition()]
         return Numbers(listed)
+
+    def also_by(self, route: str, *, stderr: Any = None, size: float = 0.0, **values: Any) -> Numbers:
+        """Give what an independent second computation makes of them, each by its name; `route` says in plain
+        words what it is. Unless they agree the verdict is undecided: to 1e-9, relative to the larger of
+        the two, or to `size`, that of the terms of a number that may be near 0; or, with a standard error,
+        within a 99.9 % interval for all entries together."""
+        unknown = values.keys() - {number.name for number in self}
+        if unknown:
+            raise ValueError(f"also_by: none of {', '.join(sorted(unknown))} is measured here")
+        found = {
+            n.name: second(route, n.value, values[n.name], stderr, size) for n in self if n.name in values
+        }
+        return self.confirmed(**found)
+
+    def confirmed(self, **routes: Route | None) -> Numbers:
+        """Give each its second route by its name."""
+        return Numbers(replace(n, route=routes.get(n.name, n.route)) for n in self)
+
+    def compared_by(self, number: str, route: str) -> Numbers:
+        """Say that the number of this name, which has a bound, compares them with a second computation; it
+        may be the number itself, if that is a difference."""
+        return self._each(lambda n: replace(n, route=Route("compared", route, by=number)))
+
+    def in_tests(self, route: str) -> Numbers:
+        """Say that only a test computes them a second time, and how: that takes too long for a check."""
+        return self._each(lambda n: replace(n, route=Route("tests", route)))
+
+    def by_definition(self) -> Numbers:
+        """Say that there is nothing to compute twice: an input, a count, a bound."""
+        return self._each(lambda n: replace(n, route=Route("definition")))
 
     @property
     def verdict(self) -> str:
@@ -114,6 +148,35 @@ class Numbers(tuple[Number, ...]):
 
     def _each(self, change: Callable[[Number], Number]) -> Numbers:
         return Numbers(map(change, self))
+
+
+def second(route: str, first: Any, value: Any, stderr: Any = None, size: float = 0.0) -> Route:
+    """Return the second route of a number: `first` by the first one, `value` by this, see `also_by`."""
+    pairs = list(zip(_entries(first), _entries(value), strict=True))
+    if stderr is None:
+        sizes = [max(abs(a), abs(b), size) for a, b in pairs]
+        off = [abs(a - b) / scale if scale else 0.0 for (a, b), scale in zip(pairs, sizes, strict=True)]
+        unit, within = "relative", ROUTE_ROUNDING
+    else:
+        errors = [
+            math.hypot(error, ROUNDING * max(abs(a), abs(b), size))
+            for (a, b), error in zip(pairs, _entries(stderr), strict=True)
+        ]
+        off = [abs(a - b) / error if error else 0.0 for (a, b), error in zip(pairs, errors, strict=True)]
+        unit, within = "standard errors", quantiles.normal((1 - CONFIDENCE) / (2 * len(pairs)))
+    largest = math.nan if any(map(math.isnan, off)) else max(off)
+    return Route("computed", route, value, largest, unit, within, largest <= within)
+
+
+def _entries(value: Any) -> Iterator[float]:
+    """Yield the numbers of a table in order."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for entry in value:
+            yield from _entries(entry)
+    else:
+        yield float(value)
 
 
 def exact(**values: Any) -> Numbers:
@@ -166,6 +229,8 @@ def finding(
     bounds = [(number.verdict, number.bound) for number in given if number.bound is not None]
     verdict = joint([verdict for verdict, _ in bounds])
     bound = next(bound for its, bound in bounds if its == verdict)
+    by_name = {number.name: number for number in given}
+    routes = {n.name: _resolved(n.route, by_name) for n in given if n.route is not None}
     if counterexample:
         verdict = "fails" if verdict == "holds" else "undecided"
     return Finding(
@@ -179,4 +244,16 @@ def finding(
         kinds={number.name: number.kind for number in given},
         meanings={number.name: number.meaning for number in given if number.meaning},
         bounds={number.name: number.bound for number in given if number.bound is not None},
+        routes=routes,
     )
+
+
+def _resolved(route: Route, numbers: Mapping[str, Number]) -> Route:
+    """Add to a route what the number says that compares the two."""
+    if route.how != "compared":
+        return route
+    by = numbers[route.by]
+    if by.bound is None:
+        raise ValueError(f"compared_by: {by.name} has no bound")
+    unit = "standard errors" if by.kind == "sampled" else ""
+    return replace(route, off=by.value, unit=unit, within=by.bound.value, agrees=by.verdict == "holds")

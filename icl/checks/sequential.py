@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,6 +26,7 @@ from torch import Tensor
 from icl import quantiles
 from icl.checks.numbers import Numbers, exact, sampled
 from icl.checks.rounding import ROUNDING
+from icl.checks.verdict import Route
 from icl.progress import track
 
 ALPHA = 1e-3
@@ -35,6 +37,19 @@ SOURCE = (
     f"Student's quantile at {1 - ALPHA:.1%}, two-sided, over all points together; {ROUNDS} samples, "
     "each larger than all before it, must reject one point on the same side before the claim fails"
 )
+
+
+class Sample(NamedTuple):
+    """Mean of random draws and its standard error."""
+
+    mean: float
+    stderr: float
+
+
+def mean_of(values_B: Tensor) -> Sample:
+    """Return the mean of independent draws, with its standard error."""
+    return Sample(float(values_B.mean()), float(values_B.std()) / len(values_B) ** 0.5)
+
 
 Draw = Callable[[int], Tensor]  # this many new values of every quantity, (B, K)
 
@@ -58,6 +73,14 @@ class Comparison:
         """The largest deviation in standard errors; NaN where any is."""
         return float(self.z_K.abs().max())
 
+    def route(self, name: str, *places: int) -> Route:
+        """Return the sample as a second route of the values at these places."""
+        mean = [float(self.mean_K[place]) for place in places]
+        off = float(self.z_K[list(places)].abs().max())
+        agrees = self.verdict == "holds"
+        value = mean[0] if len(mean) == 1 else mean
+        return Route("computed", name, value, off, "standard errors", self.quantile, agrees)
+
     def numbers(self, prefix: str, of: str = "the formula") -> Numbers:
         """`PREFIX_z`, which decides, and the sample's description; `of` names what is compared with it."""
         return Numbers(
@@ -70,8 +93,12 @@ class Comparison:
                 *sampled(**{f"{prefix}_sees": float(self.sees_K.max())}).means(
                     f"relative error of {of} that a sample of this size detects 39 times out of 40"
                 ),
-                *exact(**{f"{prefix}_samples": self.samples}).means("number of samples of the last round"),
-                *exact(**{f"{prefix}_rounds": self.rounds}).means("number of rounds of sampling"),
+                *exact(**{f"{prefix}_samples": self.samples})
+                .means("number of samples of the last round")
+                .by_definition(),
+                *exact(**{f"{prefix}_rounds": self.rounds})
+                .means("number of rounds of sampling")
+                .by_definition(),
             ]
         )
 

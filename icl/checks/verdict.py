@@ -13,7 +13,7 @@ from icl.constructions.account import Account
 from icl.errors import one_of
 from icl.tasks import Law, LinearRegressionLaw
 from icl.tasks.linear_regression import linear_regression
-from icl.verdicts import KINDS, VERDICTS
+from icl.verdicts import KINDS, ROUTES, VERDICTS
 
 CONFIDENCE = 0.999  # of every interval that decides
 QUANTILE = quantiles.normal((1 - CONFIDENCE) / 2)  # standard errors to either side of a mean of many draws
@@ -46,6 +46,28 @@ class Control:
 
 
 @dataclass(frozen=True)
+class Route:
+    """A second computation of a number, independent of the first, and how near it comes.
+
+    `value` is what it gives; `off` is the relative difference or, with `unit` "standard errors", that many of
+    them, the largest over the entries of a table; they agree if it is at most `within`. `by` names the number
+    that compares the two, where the check has one.
+    """
+
+    how: str  # see icl.verdicts.ROUTES
+    name: str = ""
+    value: Any = None
+    off: float | None = None
+    unit: str = ""
+    within: float | None = None
+    agrees: bool | None = None
+    by: str = ""
+
+    def __post_init__(self) -> None:
+        one_of("how", self.how, list(ROUTES))
+
+
+@dataclass(frozen=True)
 class Finding:
     """The result of a check's `measure`, to which its claim, settings and seconds are added."""
 
@@ -60,6 +82,7 @@ class Finding:
     kinds: Mapping[str, str] = field(default_factory=dict)
     meanings: Mapping[str, str] = field(default_factory=dict)  # of a measured number, in one line
     bounds: Mapping[str, Bound] = field(default_factory=dict)  # of every measured number that decides
+    routes: Mapping[str, Route] = field(default_factory=dict)  # the second routes of measured numbers
 
     def __post_init__(self) -> None:
         one_of("verdict", self.verdict, VERDICTS)
@@ -72,6 +95,13 @@ class Finding:
         if self.verdict != "undecided" and not self.control.rejected:
             object.__setattr__(self, "verdict", "undecided")
             object.__setattr__(self, "notes", [*self.notes, "undecided: the control was not rejected"])
+        for name, route in self.routes.items():
+            if route.how == "computed" and not route.agrees:
+                told = f"{name} and the same by {route.name} differ by {route.off:.3g} ({route.unit})"
+                object.__setattr__(self, "verdict", "undecided")
+                object.__setattr__(
+                    self, "notes", [f"undecided: {told}, more than {route.within:.3g}", *self.notes]
+                )
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from icl.verdicts import KINDS, VERDICTS
+from icl.verdicts import KINDS, ROUTES, VERDICTS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 Schema = dict[str, Any]
@@ -37,6 +37,10 @@ _METRIC = _object({"mean": MAYBE, "by_seed": _map(MAYBE)})
 _BOUND = _object({"value": MAYBE, "source": TEXT, "of": TEXT, "direction": {"enum": ["<", ">"]}})
 _CONTROL = _object({"description": TEXT, "measured": MAYBE, "rejected": TRUTH})
 _CLAIM = _object({"claim": TEXT, "measured": ANY, "bound": ANY, "verdict": VERDICT, "expected": VERDICT})
+_ROUTE = _object({
+    "how": {"enum": list(ROUTES)}, "name": TEXT, "value": ANY, "off": MAYBE, "unit": TEXT, "within": MAYBE,
+    "agrees": _null_or(TRUTH), "by": TEXT,
+})  # fmt: skip
 _ITEM = _object({"id": TEXT, "paper": TEXT, "reference": TEXT, "done": TRUTH})
 
 DOCUMENTS: dict[str, Schema] = {
@@ -49,8 +53,8 @@ DOCUMENTS: dict[str, Schema] = {
         "check": TEXT, "paper": TEXT, "reference": TEXT, "claim": TEXT,
         "verdict": VERDICT, "expected": VERDICT,
         "settings": _map(ANY), "measured": _map(ANY), "kinds": _map({"enum": list(KINDS)}),
-        "meanings": _map(TEXT), "bound": _BOUND, "control": _CONTROL, "sentence": TEXT,
-        "notes": _list(TEXT), "seconds": NUMBER, "cached": TRUTH,
+        "meanings": _map(TEXT), "routes": _map(_ROUTE), "bound": _BOUND, "control": _CONTROL,
+        "sentence": TEXT, "notes": _list(TEXT), "seconds": NUMBER, "cached": TRUTH,
     }),
     "figure": _object({
         "figure": TEXT, "scale": TEXT, "files": _map(TEXT), "claims": _list(_CLAIM), "runs": _list(TEXT),

@@ -129,7 +129,7 @@ def _numbers(console: Any, document: Mapping[str, Any]) -> None:
         table.add_column(overflow="fold", max_width=WIDE // 2)
         table.add_column(overflow="fold", style="dim")
         for name, value, row in rows:
-            table.add_row(name, value, row.meaning)
+            table.add_row(name, value, "\n".join(filter(None, [row.meaning, row.route])))
             for entry in row.entries:
                 table.add_row(*_entry(entry))
         console.print(table, highlight=False, markup=False)
@@ -139,7 +139,8 @@ def _numbers(console: Any, document: Mapping[str, Any]) -> None:
     for name, value, row in rows:
         line = textwrap.fill(f"{name:<{columns}}{value}", console.width, subsequent_indent=indent)
         console.print(line, highlight=False, markup=False)
-        console.print(_indented(row.meaning, 6), style="dim")
+        for told in filter(None, [row.meaning, row.route]):
+            console.print(_indented(told, 6), style="dim")
         for entry in row.entries:
             name, text = _entry(entry)
             console.print(f"{name:<{columns}}{text}", highlight=False, markup=False)

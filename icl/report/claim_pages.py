@@ -111,11 +111,12 @@ def _claim_page(page: _Page, report: str) -> str:
         body.append(ruler.svg(statement.marks, statement.verdict))
     body += _pictures(page)
     if statement.numbers:
-        body.append('<h2>Numbers</h2><div class="scroll"><table><tr><th>number<th>value<th>kind')
+        body.append('<h2>Numbers</h2><div class="scroll"><table><tr><th>number<th>value<th>kind<th>route')
         for number in statement.numbers:
             told = formulas(number.meaning) if number.meaning else _text(number.name)
-            body.append(f"<tr><td>{told}<td>{formulas(number.value)}<td>{_text(number.kind)}")
-            body += [f"<tr><td>\u2003{_text(key)}<td>{formulas(value)}<td>" for key, value in number.entries]
+            route = formulas(number.route.removeprefix("second route: "))
+            body.append(f"<tr><td>{told}<td>{formulas(number.value)}<td>{_text(number.kind)}<td>{route}")
+            body += [f"<tr><td>\u2003{_text(key)}<td>{formulas(value)}<td><td>" for key, value in number.entries]
         body.append("</table></div>")
     elif statement.measured is not None:
         body.append(f"<p>Measured: {_text(statement.inequality)}</p>")

@@ -19,7 +19,7 @@ import yaml
 from icl.config.search_path import ConfigDirs
 from icl.jobs.stored.catalog import entry_of
 from icl.runs.archive import MANIFEST, Archive, commit_of, copied_runs
-from icl.text import brief, control_sentence, measurement
+from icl.text import brief, control_sentence, main_route, measurement
 from icl.verdicts import KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -81,8 +81,10 @@ def statements(name: str) -> str:
         own = " (a statement of this project)" if entry.origin == "icl" else ""
         claim = [f"**{_cell(entry.title)}**{own}", f"{_cell(check['claim'])} ({_cell(check['reference'])})"]
         statement = [*claim, *_formula(ROOT / "conf" / "check" / f"{id}.yaml"), f"`check={id}`"]
+        route = main_route(check)
         measured = [
             _cell(check.get("sentence") or measurement(check)),
+            *([f"*{_cell(route[0].upper() + route[1:])}.*"] if route else []),
             f"*Bound:* {_cell(check['bound']['source'])}",
             _cell(check.get("control_sentence") or control_sentence(check)),
         ]

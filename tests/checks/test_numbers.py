@@ -2,10 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
+import torch
 
-from icl.checks.numbers import Numbers, exact, finding, sampled, searched, tried
-from icl.checks.verdict import Control
+from icl.checks.differences import gradient_norm
+from icl.checks.numbers import Numbers, exact, finding, sampled, searched, second, tried
+from icl.checks.sequential import compare
+from icl.checks.verdict import Control, Route
 from icl.errors import InputError
 
 CONTROL = Control("two", 2.0, True)
@@ -117,3 +121,81 @@ def test_a_number_decides_only_where_what_it_rests_on_holds(error, value, verdic
     claim = exact(claim=value).at_most(1.0, "").provided(exact(other=0.0).at_most(1.0, ""), sound)
     found = finding([claim], CONTROL)
     assert (found.verdict, found.bound.of) == (verdict, of)
+
+
+@pytest.mark.parametrize(
+    ("first", "value", "more", "off", "agrees"),
+    [
+        (2.0, 2.0 * (1 + 1e-10), {}, 1e-10, True),
+        (2.0, 2.0 * (1 + 1e-8), {}, 1e-8, False),
+        (0.0, 0.0, {}, 0.0, True),
+        (1e-16, 0.0, {}, 1.0, False),  # a zero needs the size of its terms
+        (1e-16, 0.0, {"size": 1.0}, 1e-16, True),
+        ([1.0, 2.0], [1.0, 2.0 + 1e-6], {}, 5e-7, False),  # the largest over entries
+        ({"a": [1.0], "b": 2.0}, {"a": [1.0], "b": 2.0}, {}, 0.0, True),
+        (1.0, 1.3, {"stderr": 0.1}, 3.0, True),  # 3.29 standard errors for one number
+        (1.0, 1.4, {"stderr": 0.1}, 4.0, False),
+        ([1.0] * 20, [1.4] + [1.0] * 19, {"stderr": [0.1] * 20}, 4.0, True),  # 4.06 for twenty together
+        (math.nan, 1.0, {}, math.nan, False),
+        (1.0, math.nan, {"stderr": 0.1}, math.nan, False),
+    ],
+)
+def test_how_near_a_second_route_comes(first, value, more, off, agrees):
+    route = second("another way", first, value, **more)
+    assert route.off == pytest.approx(off, rel=1e-5, abs=1e-15, nan_ok=True) and route.agrees == agrees
+    assert route.unit == ("standard errors" if "stderr" in more else "relative")
+
+
+@pytest.mark.parametrize(
+    ("value", "bound"), [(1.0, 2.0), (1.0, 0.5)]
+)  # a number that holds, and one that fails
+def test_nothing_is_decided_where_two_routes_disagree(value, bound):
+    def found(other):
+        return finding([exact(x=value).also_by("another way", x=other).at_most(bound, "")], CONTROL)
+
+    assert found(value).verdict == ("holds" if value <= bound else "fails") and not found(value).notes
+    apart = found(1.001 * value)
+    assert apart.verdict == "undecided" and not apart.routes["x"].agrees
+    assert apart.notes == [
+        "undecided: x and the same by another way differ by 0.000999 (relative), more than 1e-09"
+    ]
+
+
+def test_a_number_that_compares_two_routes_says_so_for_both():
+    numbers = exact(gap=1.0).compared_by("gap_error", "closed form"), exact(gap_error=0.5).at_most(1, "")
+    route = finding(numbers, CONTROL).routes["gap"]
+    assert (route.off, route.within, route.agrees, route.by) == (0.5, 1, True, "gap_error")
+    with pytest.raises(ValueError, match="gap_error has no bound"):
+        finding([numbers[0], exact(gap_error=0.5), exact(x=1.0).at_most(1, "")], CONTROL)
+    with pytest.raises(ValueError, match="none of y is measured"):
+        exact(x=1.0).also_by("another way", y=1.0)
+    (noted,) = exact(x=1.0).at_most(1, "").with_bounds()[1:]
+    assert noted.route == Route("definition")
+
+
+def test_a_sample_is_a_second_route():
+    rng = np.random.default_rng(0)
+
+    def draw(batch):
+        return torch.from_numpy(rng.standard_normal((batch, 2)))
+
+    right, wrong = (compare(draw, torch.tensor([0.0, mean]).double(), 1000, 2000) for mean in (0.0, 1.0))
+    assert right.route("draws", 0, 1).agrees and right.route("draws", 1).value == right.mean_K[1]
+    assert not wrong.route("draws", 0, 1).agrees and wrong.route("draws", 0, 1).off > 30
+
+
+def test_differences_find_a_gradient_and_what_is_missing_in_it():
+    weights = [torch.tensor([0.3, -0.2]).double(), torch.tensor([[1.1, 0.7]]).double()]
+
+    def value(a, b):
+        return (a @ b[0] + 1) ** 3 + a[0] ** 6
+
+    leaves = [weight.clone().requires_grad_() for weight in weights]
+    gradients = torch.autograd.grad(value(*leaves), leaves)
+    norm = float(torch.cat([gradient.flatten() for gradient in gradients]).norm())
+    rng = np.random.default_rng(0)
+    assert gradient_norm(value, weights, gradients, rng) == pytest.approx(norm, rel=1e-11)
+    partly = [gradients[0], 0 * gradients[1]]
+    assert gradient_norm(value, weights, partly, rng) > 1.01 * float(partly[0].norm())
+    at_zero = [0 * weight for weight in weights]
+    assert gradient_norm(lambda a, b: (a @ b[0]) ** 2, at_zero, at_zero, rng) < 1e-15

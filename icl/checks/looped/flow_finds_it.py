@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from icl.checks.looped.support import second_route
 from icl.checks.looped.support.descent import descend, descend_on_batches, rotation_of
 from icl.checks.looped.support.rotations import best_rotation
 from icl.checks.looped.support.settings import LoopedSettings
@@ -72,8 +73,11 @@ class FlowFindsIt(LoopedSettings):
                     excesses="risk at the end over the least found, less 1, by start",
                     rotations="|b| at the end, by start",
                 ),
-                exact(best_risk=best.risk, scalar_risk=scalar).means(
-                    best_risk="risk of the best matrix found", scalar_risk="risk of the best scalar"
+                exact(best_risk=best.risk, scalar_risk=scalar)
+                .means(best_risk="risk of the best matrix found", scalar_risk="risk of the best scalar")
+                .confirmed(
+                    best_risk=second_route.rotation_risk(self, best),
+                    scalar_risk=second_route.scalar_risk(self),
                 ),
                 exact(rotation_from_scalar=left)
                 .means("largest |b| on the way from a multiple of I, by the exact gradient")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from icl.checks.looped.support import second_route
 from icl.checks.looped.support.rotations import DRAWS, Rotation, best_rotation
 from icl.checks.looped.support.settings import LoopedSettings
 from icl.checks.looped.support.tokens import paths_error
@@ -34,13 +35,22 @@ class Gain(LoopedSettings):
             [
                 of_kind(kind, gain=found.gain)
                 .means("share of the best scalar's risk that the best matrix found saves")
+                .confirmed(gain=second_route.gain(self, found))
                 .judged(self._verdict(found), ">", 0.0, SOURCE)
                 .provided(paths_error(found.A_DD, self.law, self.layers, self.seed)),
                 of_kind(kind, gain_stderr=found.stderr).means("standard error of the gain, 0 if exact"),
-                exact(scalar_risk=steps.least_risk).means("least risk of a multiple of Sigma^-1, L times"),
-                of_kind(kind, best_risk=found.risk).means("risk of the best matrix found, L times"),
-                exact(separate_risk=separate).means("least risk of L multiples that may differ"),
-                exact(scalar_step=steps.best).means("a of the best multiple, in whitened coordinates"),
+                exact(scalar_risk=steps.least_risk)
+                .means("least risk of a multiple of Sigma^-1, L times")
+                .confirmed(scalar_risk=second_route.scalar_risk(self)),
+                of_kind(kind, best_risk=found.risk)
+                .means("risk of the best matrix found, L times")
+                .confirmed(best_risk=second_route.rotation_risk(self, found)),
+                exact(separate_risk=separate)
+                .means("least risk of L multiples that may differ")
+                .confirmed(separate_risk=second_route.separate_risk(steps)),
+                exact(scalar_step=steps.best)
+                .means("a of the best multiple, in whitened coordinates")
+                .confirmed(scalar_step=second_route.scalar_step(self)),
                 searched(symmetric_part=found.a, rotations=found.b.tolist()).means(
                     "a and the b_j of the best matrix found, a I + sum of b_j J"
                 ),

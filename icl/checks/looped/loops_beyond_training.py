@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from icl.checks.looped.support.rotations import best_rotation
+from icl.checks.looped.support.second_route import RATIONALS
 from icl.checks.looped.support.settings import LoopedSettings
 from icl.checks.numbers import exact, finding
 from icl.checks.settings import integer
@@ -48,18 +49,25 @@ class LoopsBeyondTraining(LoopedSettings):
                     "risk of the rotation over that of the scalar, less 1, the largest over loops at "
                     "test time"
                 )
+                .in_tests(RATIONALS)
                 .at_most(0.0, SOURCE)
                 .holds_only_if(worst < 0),
-                exact(scalar_risks=list(scalar.values()), rotation_risks=list(turned.values())).means(
-                    scalar_risks=f"risks at {loops[0]} to {last} loops of the best scalar for {self.layers}",
-                    rotation_risks=f"risks at {loops[0]} to {last} loops of the best rotation for "
-                    f"{self.layers}",
+                exact(scalar_risks=list(scalar.values()))
+                .means(f"risks at {loops[0]} to {last} loops of the best scalar for {self.layers}")
+                .also_by(
+                    "rational moments of traces",
+                    scalar_risks=[EqualSteps(2, self.context, L).risk(self.steps.best) for L in loops],
                 ),
+                exact(rotation_risks=list(turned.values()))
+                .means(f"risks at {loops[0]} to {last} loops of the best rotation for {self.layers}")
+                .in_tests(RATIONALS),
                 exact(best_loops=least).means("number of loops at which the risk of the rotation is least"),
-                exact(growth=turned[last] / turned[self.layers]).means(
+                exact(growth=turned[last] / turned[self.layers])
+                .means(
                     f"risk at {last} loops over that at {self.layers}; above 1 the loops diverge on rare "
                     "prompts"
-                ),
+                )
+                .in_tests(RATIONALS),
             ],
             Control(
                 f"risk of the matrix best for {last} loops over the reused one's, less 1: it must be lower",

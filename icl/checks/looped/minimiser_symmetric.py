@@ -14,6 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from icl.checks.looped.support import second_route
 from icl.checks.looped.support.rotations import DRAWS, Rotation, best_rotation
 from icl.checks.looped.support.settings import LoopedSettings
 from icl.checks.looped.support.tokens import paths_error
@@ -21,6 +22,7 @@ from icl.checks.looped.support.witness import scalar_is_best, witness_near
 from icl.checks.numbers import Numbers, exact, finding, of_kind
 from icl.checks.settings import integer
 from icl.checks.verdict import Control, Finding
+from icl.theory.looped.equal_steps import antisymmetric
 from icl.theory.looped.polynomials import value
 
 SOURCE = "the least risk of a symmetric matrix"
@@ -45,12 +47,18 @@ class MinimiserSymmetric(LoopedSettings):
             [
                 decided[0].provided(paths_error(found.A_DD, self.law, self.layers, self.seed)),
                 *decided[1:],
-                exact(scalar_risk=steps.least_risk).means("least risk of a multiple of Sigma^-1"),
-                exact(best_step=steps.best).means("best multiple, in whitened coordinates"),
-                of_kind("exact" if found.half_width == 0 else "sampled", best_risk=found.risk).means(
-                    "risk of the best matrix found"
-                ),
-                exact(whitened=found.A_DD.tolist()).means("best matrix found, in whitened coordinates"),
+                exact(scalar_risk=steps.least_risk)
+                .means("least risk of a multiple of Sigma^-1")
+                .confirmed(scalar_risk=second_route.scalar_risk(self)),
+                exact(best_step=steps.best)
+                .means("best multiple, in whitened coordinates")
+                .confirmed(best_step=second_route.scalar_step(self)),
+                of_kind("exact" if found.half_width == 0 else "sampled", best_risk=found.risk)
+                .means("risk of the best matrix found")
+                .confirmed(best_risk=second_route.rotation_risk(self, found)),
+                exact(whitened=found.A_DD.tolist())
+                .means("best matrix found, in whitened coordinates")
+                .by_definition(),
             ],
             self._control(found),
             notes=self._notes(found),
@@ -59,13 +67,19 @@ class MinimiserSymmetric(LoopedSettings):
     def _in_the_plane(self, found: Rotation) -> list[Numbers]:
         near = witness_near(self.plane, found.a, float(found.b[0]))
         excess = float(near.risk / Fraction(self.steps.least_risk) - 1)
+        witness_DD = float(near.a) * np.eye(2) + antisymmetric(2, float(near.b))
+        rule, best_DD = self.plane.rule, self.steps.best * np.eye(2)
+        by_rule = rule.value(witness_DD) / rule.value(best_DD) - 1
         holds = self.layers == 1 or scalar_is_best(self.plane, self.steps.best)
         verdict = "holds" if holds else "fails" if near.below_symmetric else "undecided"
         return [
             exact(witness_excess=excess)
             .means("risk of the rational witness over the least symmetric risk, less 1")
+            .also_by("a Gauss rule for 2 x 2 Wishart matrices", witness_excess=by_rule, size=1.0)
             .judged(verdict, ">", 0.0 if verdict == "fails" else -1e-12, SOURCE),
-            exact(witness=near.entries).means("rational entries of the witness, in whitened coordinates"),
+            exact(witness=near.entries)
+            .means("rational entries of the witness, in whitened coordinates")
+            .by_definition(),
             exact(
                 witness_numerator=str(near.risk.numerator), witness_denominator=str(near.risk.denominator)
             ).means(
@@ -83,6 +97,7 @@ class MinimiserSymmetric(LoopedSettings):
             return [
                 exact(witness_excess=0.0)
                 .means("possible decrease of the risk by an antisymmetric part, which is 0 here")
+                .by_definition()
                 .judged("holds", ">", -1e-12, SOURCE)
             ]
         low, high = -found.gain - found.half_width, -found.gain + found.half_width

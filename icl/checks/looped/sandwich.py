@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from icl.checks.looped.support import second_route
 from icl.checks.looped.support.settings import LoopedSettings
 from icl.checks.numbers import exact, finding
 from icl.checks.settings import integer
@@ -30,20 +31,28 @@ class Sandwich(LoopedSettings):
     def measure(self) -> Finding:
         c, enough = quoted_c(self.dim, self.context, self.layers), needed_context(self.dim, self.layers)
         beyond = quoted_c(self.dim, 4 * enough, self.layers)
-        steps = self.steps
+        steps, n = self.steps, self.context
+        power = c ** (4 * self.layers)  # c is proportional to n^(-1 / 4 L)
         return finding(
             [
                 exact(c=c)
                 .means("quoted half width of the sandwich, in units of Sigma^-1")
+                .by_definition()
                 .at_most(1.0, SOURCE),
-                exact(needed_context=float(enough)).means("context length from which c < 1"),
-                exact(missing_factor=float(enough / self.context)).means(
-                    "ratio of that context length to the given one"
+                exact(needed_context=float(enough), missing_factor=float(enough / self.context))
+                .means(
+                    needed_context="context length from which c < 1",
+                    missing_factor="ratio of that context length to the given one",
+                )
+                .also_by(
+                    "c as a power of the context length", needed_context=power * n, missing_factor=power
                 ),
-                exact(scalar_step=steps.best, distance=abs(steps.best - 1)).means(
-                    scalar_step="best multiple of Sigma^-1",
-                    distance="its distance from Sigma^-1, which c would have to cover",
-                ),
+                exact(scalar_step=steps.best)
+                .means("best multiple of Sigma^-1")
+                .confirmed(scalar_step=second_route.scalar_step(self)),
+                exact(distance=abs(steps.best - 1))
+                .means("its distance from Sigma^-1, which c would have to cover")
+                .by_definition(),
             ],
             Control("c at four times the context that is needed: it must be below 1", beyond, beyond < 1),
             notes=[

@@ -8,10 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
+from icl.checks.looped.support import second_route
 from icl.checks.looped.support.settings import LoopedSettings
-from icl.checks.numbers import exact, finding
+from icl.checks.numbers import exact, finding, second
 from icl.checks.settings import integer
-from icl.checks.verdict import Control, Finding
+from icl.checks.verdict import Control, Finding, Route
 from icl.progress import track
 from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.looped.polynomials import value
@@ -49,13 +52,18 @@ class ScalarIsSaddle(LoopedSettings):
             [
                 exact(curvature=downward)
                 .means("coefficient of b^2 along an antisymmetric matrix of norm 1, over the risk")
+                .confirmed(curvature=self._route(downward, (1, 0)))
                 .judged(VERDICTS[steps.curvature_sign()], "<", 0.0, SOURCE),
-                exact(symmetric_curvature=upward).means(
-                    "coefficient of h^2 along a symmetric matrix of trace 0, over the risk"
-                ),
-                exact(scalar_step=steps.best, scalar_risk=steps.least_risk).means(
+                exact(symmetric_curvature=upward)
+                .means("coefficient of h^2 along a symmetric matrix of trace 0, over the risk")
+                .confirmed(symmetric_curvature=self._route(upward, (0, 1))),
+                exact(scalar_step=steps.best, scalar_risk=steps.least_risk)
+                .means(
                     scalar_step="best multiple, in whitened coordinates",
                     scalar_risk="risk of the best multiple",
+                )
+                .confirmed(
+                    scalar_step=second_route.scalar_step(self), scalar_risk=second_route.scalar_risk(self)
                 ),
                 exact(first_context=first).means(f"least context length up to {self.most} with a saddle"),
                 exact(saddle_from_there_on=first is not None and len(saddles) == self.most + 1 - first).means(
@@ -71,3 +79,12 @@ class ScalarIsSaddle(LoopedSettings):
                 "The coefficient is the same for every antisymmetric matrix: the eigenvectors of G are Haar."
             ],
         )
+
+    def _route(self, curvature: float, powers: tuple[int, int]) -> Route:
+        """Return the second route of a curvature: at d = 2 the polynomial in b and h, whose J and H have
+        norm sqrt 2."""
+        if self.dim != 2:
+            return Route("tests", "second differences on drawn contexts")
+        coefficient = float(value(self.plane.coefficient(*powers), Fraction(self.steps.best)))
+        again = coefficient / 2 / self.plane.rule.value(self.steps.best * np.eye(2))
+        return second("the polynomial in b and h, in rational numbers", curvature, again, size=1.0)

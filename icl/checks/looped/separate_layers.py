@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 
+from icl.checks.looped.support import second_route
 from icl.checks.looped.support.settings import LoopedSettings
 from icl.checks.numbers import exact, finding, searched
 from icl.checks.settings import integer, search_starts
@@ -64,8 +65,15 @@ class SeparateLayers(LoopedSettings):
                 searched(starts_that_end_there=sum(end < REACHED for end in ends)).means(
                     "number of starts that end within 10^-6 of the best multiples"
                 ),
-                exact(separate_risk=least).means("least risk of L multiples of Sigma^-1, in closed form"),
-                exact(scalar_risk=self.steps.least_risk).means("least risk of L equal multiples"),
+                exact(separate_risk=least, scalar_risk=self.steps.least_risk)
+                .means(
+                    separate_risk="least risk of L multiples of Sigma^-1, in closed form",
+                    scalar_risk="least risk of L equal multiples",
+                )
+                .confirmed(
+                    separate_risk=second_route.separate_risk(self.steps),
+                    scalar_risk=second_route.scalar_risk(self),
+                ),
             ],
             self._control(),
             notes=["No start found a lower risk: that is no proof. What decides it is one that does."],

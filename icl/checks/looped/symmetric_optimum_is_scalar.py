@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.optimize import minimize
 
+from icl.checks.looped.support import second_route
 from icl.checks.looped.support.rotations import DRAWS, SEARCH_DRAWS, held_out_gain, weighted_draws
 from icl.checks.looped.support.settings import LoopedSettings
 from icl.checks.looped.support.witness import symmetric_best_is_scalar
@@ -49,7 +50,9 @@ class SymmetricOptimumIsScalar(LoopedSettings):
                 exact(local_is_positive=is_positive(curvature)).means(
                     "truth value of: that coefficient is positive"
                 ),
-                exact(scalar_risk=self.steps.least_risk).means("least risk of a multiple of Sigma^-1"),
+                exact(scalar_risk=self.steps.least_risk)
+                .means("least risk of a multiple of Sigma^-1")
+                .confirmed(scalar_risk=second_route.scalar_risk(self)),
             ],
             self._control(),
             notes=[]
@@ -66,6 +69,7 @@ class SymmetricOptimumIsScalar(LoopedSettings):
         return [
             exact(real_roots=sum(roots))
             .means("number of real roots in a of the coefficients of h^2, h^4, ... of f(a I + h H)")
+            .in_tests("Sturm's theorem at polynomials whose roots are known")
             .judged(verdict, "<", 0.0, SOURCE),
         ]
 

@@ -68,10 +68,12 @@ class ExactRisk:
                 sampled(standard_errors_off=off)
                 .means("larger deviation of the mean loss on tokens from the formula, in standard errors")
                 .at_most(QUANTILE, SOURCE),
-                exact(risk_new=risks[0], risk_old=risks[1]).means(
+                exact(risk_new=risks[0], risk_old=risks[1])
+                .means(
                     risk_new="risk on new tasks, by the formula",
                     risk_old="risk on the pretraining tasks, by the formula",
-                ),
+                )
+                .compared_by("standard_errors_off", "Monte Carlo on tokens"),
                 sampled(
                     loss_new=means[0],
                     loss_new_stderr=stderrs[0],

@@ -73,7 +73,9 @@ class FiniteD:
                 sampled(left=left, left_stderr=stderr).means(
                     "coefficient of 1/d of the simulated error less that of the equations"
                 ),
-                exact(limit=limit).means("limit of the error"),
+                exact(limit=limit)
+                .means("limit of the error")
+                .in_tests("integrals over the law of Marchenko and Pastur"),
                 sampled(by_equations=error_C.tolist(), by_equations_stderr=its_C.tolist()).means(
                     "error by the equations at each dimension, in the order of dims"
                 ),

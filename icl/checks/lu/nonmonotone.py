@@ -41,12 +41,13 @@ class Nonmonotone(RatiosWithPrompts):
             [
                 exact(rise=rise)
                 .means("e_ICL at alpha less the least at any smaller alpha, in the limit")
+                .in_tests("integrals over the law of Marchenko and Pastur")
                 .above(0.0, "0, where fewer examples are no better"),
                 sampled(simulated_rise=mean)
                 .means("same difference of errors after simulated pretraining")
                 .above(0.0, "a 99.9 % interval above 0", half_width=QUANTILE * stderr, otherwise="undecided"),
                 sampled(simulated_rise_stderr=stderr).means("standard error"),
-                exact(best_alpha=best).means("alpha of the least e_ICL up to the given one"),
+                exact(best_alpha=best).means("alpha of the least e_ICL up to the given one").by_definition(),
             ],
             Control("the same with infinitely many tasks and prompts: e_ICL falls", control, control <= 0),
         )

@@ -40,8 +40,11 @@ class Ridge(SimulatedSettings):
             self.limit.icl,
             exact(root_error=float(off))
             .means("relative difference of the root from that of a polynomial of degree 4")
+            .compared_by("root_error", "bisection, and roots of the polynomial")
             .at_most(1e-10, ROOTS),
-            exact(root=root).means("root of the equation that sets the effective ridge"),
+            exact(root=root)
+            .means("root of the equation that sets the effective ridge")
+            .compared_by("root_error", "root of a polynomial of degree 4"),
             exact(roots=len(roots))
             .means("number of positive roots of the polynomial that solve the equation, too")
             .at_most(1, "the equation's left side decreases, so that it has one root"),

@@ -56,13 +56,16 @@ class Transition:
             [
                 exact(rate=rate)
                 .means("power of 1/alpha with which the largest distance from max(1 - kappa, 0) decays")
+                .in_tests("integrals over the law of Marchenko and Pastur")
                 .above(LEAST_RATE, SOURCE),
                 tried(finite_error=max(abs(gap - expected) for gap, expected in pairs))
                 .means(
                     "largest difference at finite d from the distance of new tasks from the old ones' plane"
                 )
                 .at_most(0.1 / self.dim, "a tenth of 1/d, by which d differs from infinity"),
-                exact(gaps=gap_AK[-1].tolist()).means("e_ICL - e_IDG at the largest alpha, by kappa"),
+                exact(gaps=gap_AK[-1].tolist())
+                .means("e_ICL - e_IDG at the largest alpha, by kappa")
+                .in_tests("integrals over the law of Marchenko and Pastur"),
                 tried(finite_gaps=[gap for gap, _ in pairs]).means("same difference at finite d, by kappa"),
             ],
             Control(

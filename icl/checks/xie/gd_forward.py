@@ -84,9 +84,9 @@ class GDForward(AroundPrior):
                     max_error_gram="largest difference by the Gram path",
                     max_error_trained_guess="largest difference of y_q-LSA with v = w*",
                 ),
-                exact(contexts=self.contexts, eta=self.etas).means(
-                    contexts="context lengths C", eta="step sizes"
-                ),
+                exact(contexts=self.contexts, eta=self.etas)
+                .means(contexts="context lengths C", eta="step sizes")
+                .by_definition(),
             ],
             Control(
                 f"the smallest error against {', '.join(rejected)}, over C and eta", least, least > bound

@@ -20,7 +20,7 @@ from icl.checks.xie.support.initial_guess import ROUNDING_OF_GAPS as OF_THE_GAP
 from icl.checks.xie.support.initial_guess import ROUNDING_OF_RISKS as SOURCE
 from icl.checks.xie.support.initial_guess import AroundPrior, worst
 from icl.checks.xie.support.judge_heads import judge_above_the_step, strict_verdict
-from icl.checks.xie.support.saturation import BLUR, Saturation
+from icl.checks.xie.support.saturation import BLUR, Saturation, best_multiple
 from icl.errors import InputError
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
@@ -52,6 +52,7 @@ class GdLowerBound(AroundPrior):
         risks = gd_risk(d, C) + predicted
         # d (1 + (d + 1)/C) (eta - best)^2 is what another eta loses.
         step, reach = isotropic_step(d, C), (case.gap / (d * (1 + (d + 1) / C))) ** 0.5
+        of_ratio = predicted * case.risk.constant / gd_risk(d, C) ** 2
         around = self._least_excess_around(case)
         error, undercut = abs(case.gap - predicted), case.gap - around
         off = max(abs(case.least.value - risks), case.risks_error)
@@ -66,12 +67,15 @@ class GdLowerBound(AroundPrior):
             [
                 exact(gap=case.gap)
                 .means("least risk of multi-head LSA minus the risk of the gradient step")
+                .compared_by("gap_error", "the closed form 2 |w*|^2 / (d C + 2)")
                 .judged(strict_verdict(case.gap, case.gap_rounding), ">", case.gap_rounding, OF_THE_GAP),
                 exact(gap_error=error)
                 .means("difference of the gap from 2 |w*|^2 / (d C + 2)")
+                .compared_by("gap_error", "least mean square of a convex form, and closed form")
                 .at_most(case.gap_rounding, OF_THE_GAP),
                 exact(risks_error=off)
                 .means("largest difference of the two risks from their closed forms")
+                .compared_by("risks_error", "exact moments of the prompts, and closed forms")
                 .at_most(case.rounding, SOURCE),
                 tried(largest_undercut=undercut)
                 .means("amount by which random weights near the best ones have a smaller risk than these")
@@ -80,19 +84,39 @@ class GdLowerBound(AroundPrior):
                 .means(
                     "excess of the step over the least risk of any heads, where the step is one of the heads"
                 )
+                .also_by(
+                    "difference of the two risks",
+                    excess_of_the_step=case.descent_risk - gd_risk(d, C),
+                    size=case.risk.constant,
+                )
                 .at_most(of_excess, OF_EXCESSES),
-                exact(gd_risk=case.descent_risk, lsa_risk=case.least.value, predicted_gap=predicted).means(
+                exact(gd_risk=case.descent_risk, lsa_risk=case.least.value)
+                .means(
                     gd_risk="risk of one gradient step from w* with the best step size",
                     lsa_risk="least risk of multi-head LSA",
-                    predicted_gap="closed form 2 |w*|^2 / (d C + 2) of the gap",
+                )
+                .compared_by("risks_error", "their closed forms"),
+                exact(predicted_gap=predicted)
+                .means("closed form 2 |w*|^2 / (d C + 2) of the gap")
+                .compared_by("gap_error", "least mean square of a convex form"),
+                exact(relative_gap=case.gap / case.descent_risk)
+                .means("gap over the risk of the step")
+                .also_by(
+                    "quotient of the closed forms", relative_gap=predicted / gd_risk(d, C), size=of_ratio
                 ),
-                exact(relative_gap=case.gap / case.descent_risk, best_eta=step).means(
-                    relative_gap="gap over the risk of the step", best_eta="best step size"
+                exact(best_eta=step)
+                .means("best step size")
+                .also_by(
+                    "best multiple of a step from 0, by exact moments of the prompts",
+                    best_eta=best_multiple(case),
+                    size=case.risk.constant,
                 ),
-                exact(eta_from=step - reach, eta_to=step + reach).means(
+                exact(eta_from=step - reach, eta_to=step + reach)
+                .means(
                     eta_from="least step size at which the step has a smaller risk than any LSA",
                     eta_to="largest step size at which the step has a smaller risk than any LSA",
-                ),
+                )
+                .in_tests("risk of a step of these sizes, which is that of multi-head LSA"),
                 tried(least_excess_around_best_weights=around).means(
                     "least excess over the step of random weights near the best ones"
                 ),

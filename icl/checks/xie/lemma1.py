@@ -71,22 +71,34 @@ class Lemma1(AroundPrior):
                 .means(
                     "amount by which the risk at the midpoint exceeds the mean of the risks at the two points"
                 )
+                .compared_by("violation_error", "its closed form")
                 .above(bound, SOURCE, otherwise="undecided"),
                 exact(violation_error=wrong)
                 .means("difference of that amount from its closed form")
+                .compared_by("violation_error", "exact moments of the prompts, and closed form")
                 .at_most(bound, SOURCE),
+                exact(predicted_violation=nothing - expected)
+                .means("closed form of that amount")
+                .compared_by("violation_error", "exact moments of the prompts"),
                 exact(
-                    predicted_violation=nothing - expected,
                     risk_at_points=[float(layer(*point)) for point in points],
                     risk_at_midpoint=float(layer(0 * P_HPP, 0 * Q_HPP)),
                     least_risk=least.value,
-                    smallest_eigenvalue_in_X=eigenvalue,
-                ).means(
-                    predicted_violation="closed form of that amount",
+                )
+                .means(
                     risk_at_points="risks at the two points (P, Q) and (-P, -Q)",
                     risk_at_midpoint="risk at the midpoint, zero weights",
                     least_risk="least risk of any heads",
-                    smallest_eigenvalue_in_X="smallest eigenvalue of the risk as a quadratic form in X_k",
+                )
+                .also_by(
+                    "closed forms",
+                    risk_at_points=[expected, expected],
+                    risk_at_midpoint=nothing,
+                    least_risk=self._least(),
+                    size=nothing,
+                ),
+                exact(smallest_eigenvalue_in_X=eigenvalue).means(
+                    "smallest eigenvalue of the risk as a quadratic form in X_k"
                 ),
             ],
             Control(
@@ -104,7 +116,7 @@ class Lemma1(AroundPrior):
         w_star_D, guess_D = self.law.mean_RD[0], self.law.guess_RD[0]
         if self.heads >= self.dim:
             weights = heads_of_matrices(optimal_matrices(w_star_D, guess_D, 0.0, self.context))
-            risk = gd_risk(self.dim, self.context) + gap(w_star_D, guess_D, 0.0, self.context)
+            risk = self._least()
         else:
             eta = isotropic_step(self.dim, self.context)
             P_PP, Q_PP = one_step_gd(guess_D, eta)
@@ -114,6 +126,11 @@ class Lemma1(AroundPrior):
         padding = (0, 0, 0, 0, 0, self.heads - len(weights[0]))
         P_HPP, Q_HPP = (torch.nn.functional.pad(matrix, padding) for matrix in weights)
         return (P_HPP, Q_HPP), risk
+
+    def _least(self) -> float:
+        """Return the least risk of any heads in closed form."""
+        w_star_D, guess_D = self.law.mean_RD[0], self.law.guess_RD[0]
+        return gd_risk(self.dim, self.context) + gap(w_star_D, guess_D, 0.0, self.context)
 
     def _in_X(self, best_KPP: Tensor) -> tuple[float, float, float]:
         """Largest violation between X of the optimum's size; the form's least eigenvalue and its rounding."""

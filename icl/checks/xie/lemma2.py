@@ -65,22 +65,28 @@ class Lemma2(AroundPrior):
                 .means(
                     "amount by which the risk at the midpoint exceeds the mean of the risks at the two points"
                 )
+                .compared_by("violation_error", "its closed form")
                 .above(bound, SOURCE, otherwise="undecided"),
                 exact(violation_error=wrong)
                 .means(
                     "largest difference of that amount, and of the risk at the midpoint, from their "
                     "closed forms"
                 )
+                .compared_by("violation_error", "exact moments of the prompts, and closed forms")
                 .at_most(bound, SOURCE),
-                exact(
-                    predicted_violation=predicted,
-                    risk_at_points=[float(self._risk(*point)) for point in points],
-                    risk_at_midpoint=midpoint,
-                ).means(
-                    predicted_violation="closed form of that amount",
-                    risk_at_points="risks at the two points (P, Q, w*) and (-P, -Q, w*)",
-                    risk_at_midpoint="risk at the midpoint (0, 0, w*)",
+                exact(predicted_violation=predicted)
+                .means("closed form of that amount")
+                .compared_by("violation_error", "exact moments of the prompts"),
+                exact(risk_at_points=[float(self._risk(*point)) for point in points])
+                .means("risks at the two points (P, Q, w*) and (-P, -Q, w*)")
+                .also_by(
+                    "the closed form d (d + 1) / (C + d + 1)",
+                    risk_at_points=2 * [gd_risk(self.dim, self.context)],
+                    size=self.risk.constant,
                 ),
+                exact(risk_at_midpoint=midpoint)
+                .means("risk at the midpoint (0, 0, w*)")
+                .compared_by("violation_error", "the closed form d"),
                 tried(
                     violation_in_v=in_v, violation_in_X_and_v=in_X, smallest_eigenvalue_in_v=curvature
                 ).means(

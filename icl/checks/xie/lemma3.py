@@ -24,6 +24,7 @@ from icl.checks.xie.support.yq_lsa import LayerRisk, descent_from, path_length
 from icl.models import LinearTransformerBlock, Parametrization, YqLSA
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
+from icl.theory.xie.initial_guess import gd_risk
 
 REMARKS = [
     "The converse is also true, at every hidden width: the two classes are equal, and one hidden unit "
@@ -88,9 +89,11 @@ class Lemma3(AroundPrior):
                 .at_most(rounding, PATH),
                 exact(largest_risk_difference=spread)
                 .means("largest difference of the least risks of both classes and of their convex bound")
+                .compared_by("largest_risk_difference", "convex bound, y_q-LSA and block")
                 .at_most(risk_bound, ROUNDING_OF_RISKS),
                 exact(further_parameters=parameters(given) - parameters(lsa))
                 .means("parameters of the given block less those of y_q-LSA")
+                .by_definition()
                 .above(0.0, "a whole number: as many would be no disadvantage"),
                 exact(hidden=self.hidden, hidden_needed=block.hidden).means(
                     hidden="hidden width of the given block",
@@ -100,7 +103,14 @@ class Lemma3(AroundPrior):
                     rank_of_given_block="rank of W_2^T W_1 of the given block",
                     rank_needed="rank of W_2^T W_1 of the constructed block",
                 ),
-                exact(**risks, risk_bound=risk_bound).means(**MEANINGS),
+                exact(**risks)
+                .means(**{name: MEANINGS[name] for name in risks})
+                .also_by(
+                    "the closed form d (d + 1) / (C + d + 1)",
+                    **dict.fromkeys(risks, gd_risk(self.dim, self.context)),
+                    size=self.dim + float(self.law.mean_RD.square().sum()),
+                ),
+                exact(risk_bound=risk_bound).by_definition(),
             ],
             Control(
                 "the smaller of the errors of two wrong blocks, without the guess in the keys and without "

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+
 from icl.checks import attention
 from icl.checks.numbers import exact, finding, tried
 from icl.checks.rounding import path_rounding
@@ -19,11 +21,12 @@ from icl.checks.settings import integer
 from icl.checks.verdict import Control, Finding
 from icl.checks.xie.support.blocks import block_of, error_against_step, wrong_blocks
 from icl.checks.xie.support.initial_guess import ROUNDING_OF_EXCESSES, AroundPrior, worst
-from icl.checks.xie.support.saturation import Saturation
+from icl.checks.xie.support.saturation import Saturation, best_multiple
 from icl.checks.xie.support.yq_lsa import LayerRisk, descent_from, path_length
 from icl.errors import InputError
 from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
+from icl.theory.xie.initial_guess import gap, gd_risk
 from icl.verdicts import decide
 
 
@@ -59,6 +62,8 @@ class Ltb(AroundPrior):
             path_rounding(2 * path_length(self.dim, self.context)),
         )
         error = error_against_step(block, eta, self.law, rng, self.samples)
+        closed = gd_risk(self.dim, self.context)
+        closed_gap = gap(case.w_star_D, torch.zeros_like(case.w_star_D), 0.0, self.context)
         blind, of_blind = risk.excess(wrong_blocks(descent)[1])
         closes = [
             decide(left, of_left),
@@ -73,18 +78,42 @@ class Ltb(AroundPrior):
             [
                 exact(gap_left_by_block=left)
                 .means("excess of the best block over the risk of the gradient step")
+                .also_by(
+                    "difference of the two risks",
+                    gap_left_by_block=least.value - case.descent_risk,
+                    size=case.risk.constant,
+                )
                 .judged(verdict, ">", of_left, ROUNDING_OF_EXCESSES),
-                exact(
-                    gap_of_lsa=case.gap, risk_block=value, least_risk_block=least.value, risk_error=off
-                ).means(
-                    gap_of_lsa="least risk of multi-head LSA minus the risk of the gradient step",
+                exact(gap_of_lsa=case.gap)
+                .means("least risk of multi-head LSA minus the risk of the gradient step")
+                .also_by("the closed form 2 |w*|^2 / (d C + 2)", gap_of_lsa=closed_gap),
+                exact(risk_block=value, least_risk_block=least.value, gd_risk=case.descent_risk)
+                .means(
                     risk_block="risk of the block that makes the step",
                     least_risk_block="least risk of any block",
-                    risk_error="largest difference of the block's risk from the step's and from the least "
-                    "risk",
+                    gd_risk="risk of one gradient step from w* with the best step size",
+                )
+                .also_by(
+                    "the closed form d (d + 1) / (C + d + 1)",
+                    risk_block=closed,
+                    least_risk_block=closed,
+                    gd_risk=closed,
+                    size=case.risk.constant,
                 ),
-                exact(gd_risk=case.descent_risk, error_bound=of_outputs, eta=eta).means(
-                    gd_risk="risk of one gradient step from w* with the best step size", eta="best step size"
+                exact(risk_error=off)
+                .means("largest difference of the block's risk from the step's and from the least risk")
+                .also_by(
+                    "differences from the closed form",
+                    risk_error=max(abs(value - closed), abs(least.value - closed)),
+                    size=case.risk.constant,
+                ),
+                exact(error_bound=of_outputs).by_definition(),
+                exact(eta=eta)
+                .means("best step size")
+                .also_by(
+                    "best multiple of a step from 0, by exact moments of the prompts",
+                    eta=best_multiple(case),
+                    size=case.risk.constant,
                 ),
                 tried(error_against_gradient_step=error).means(
                     "largest difference of the block from the gradient step on drawn prompts, relative to "

@@ -69,21 +69,25 @@ class PriorGap(WithGuess):
                 .at_most(1.0, of_gaps),
                 exact(largest_risk_error_over_rounding=risks)
                 .means("largest error of the risks' closed forms and difference, over their rounding error")
+                .compared_by("largest_risk_error_over_rounding", "exact moments, and closed forms")
                 .at_most(1.0, of_risks),
                 exact(least_gap_over_rounding=smallest)
                 .means("least of the three gaps at w*, v and b, over its rounding error")
+                .compared_by("largest_error_over_rounding", "the closed form of the gaps")
                 .above(1.0, of_gaps, otherwise="undecided"),
                 *tokens.numbers(on_tokens, "gaps"),
-                exact(
-                    gd_risk=mean.descent_risk, lsa_risk=mean.least.value, gap_rounding=mean.gap_rounding
-                ).means(
+                exact(gd_risk=mean.descent_risk, lsa_risk=mean.least.value)
+                .means(
                     gd_risk="risk of one gradient step from w* with the best step size",
                     lsa_risk="least risk of multi-head LSA at y_q = 0",
-                    gap_rounding="rounding error of the gap at w*",
-                ),
-                exact(
-                    **gaps.slopes(mean), guess_vector=gaps.slopes(vector), guess_bias=gaps.slopes(bias)
-                ).means(
+                )
+                .compared_by("largest_risk_error_over_rounding", "their closed forms"),
+                exact(gap_rounding=mean.gap_rounding)
+                .means("rounding error of the gap at w*")
+                .by_definition(),
+                exact(**gaps.slopes(mean), guess_vector=gaps.slopes(vector), guess_bias=gaps.slopes(bias))
+                .compared_by("tokens_z", "Monte Carlo on tokens")
+                .means(
                     gap="gap at w* and y_q = 0",
                     slope="gap over |w*|^2",
                     predicted_slope="closed form 2 / (d C + 2) of the slope",

@@ -21,6 +21,7 @@ from icl.checks.xie.support import tokens
 from icl.checks.xie.support.fewer_heads import (
     ITERATIONS,
     HeadSearch,
+    beyond_by_risks,
     certificates,
     certified_excess,
     largest_beyond,
@@ -31,7 +32,7 @@ from icl.checks.xie.support.initial_guess import ROUNDING_OF_EXCESSES as OF_EXCE
 from icl.checks.xie.support.initial_guess import ROUNDING_OF_RISKS, WithGuess, worst
 from icl.checks.xie.support.judge_heads import judge_saturated
 from icl.checks.xie.support.saturation import BLUR, Saturation, with_guess
-from icl.theory.xie.initial_guess import fewest_heads
+from icl.theory.xie.initial_guess import fewest_heads, gd_risk
 from icl.verdicts import decide
 
 OF_CERTIFICATES = (
@@ -87,17 +88,26 @@ class Theorem1(WithGuess):
                         "largest excess of d + 1, d + 2 and d + 3 heads over the least risk, "
                         f"{AT_GUESS[name]}"
                     )
+                    .also_by(
+                        "difference of the risks",
+                        **{f"largest_difference_beyond_d{name}": beyond_by_risks(case)},
+                        size=case.risk.constant,
+                    )
                     .at_most(rounding, OF_EXCESSES)
-                    for name, (difference, rounding) in zip(GUESSES, map(largest_beyond, cases), strict=True)
+                    for name, case, (difference, rounding) in zip(
+                        GUESSES, cases, map(largest_beyond, cases), strict=True
+                    )
                 ),
                 exact(least_risk_error=wrong[0])
                 .means("largest difference of the least risks from their closed form")
+                .compared_by("least_risk_error", "exact moments of the prompts, and closed form")
                 .at_most(wrong[1], ROUNDING_OF_RISKS),
                 exact(largest_certificate_excess=undercut[0])
                 .means("amount by which the certified lower bound exceeds the least risk found")
                 .at_most(undercut[1], OF_EXCESSES),
                 exact(largest_certificate_error=off[0])
                 .means("error of the certificates against their closed form")
+                .compared_by("largest_certificate_error", "least squares under constraints, and closed form")
                 .at_most(off[1], OF_CERTIFICATES),
                 *tokens.numbers(risks_on_tokens(self.law, self.biased, self.seed), "risks"),
                 exact(
@@ -105,38 +115,51 @@ class Theorem1(WithGuess):
                         f"least_risk{name}": case.least.value
                         for name, case in zip(GUESSES, cases, strict=True)
                     }
-                ).means(
+                )
+                .means(
                     **{
                         f"least_risk{name}": f"least risk over any heads, {at}"
                         for name, at in AT_GUESS.items()
                     }
-                ),
+                )
+                .compared_by("least_risk_error", "its closed form"),
                 searched(risk_by_heads=[bound + excess for excess in excesses]).means(
                     "least risk found, by number of heads"
                 ),
+                exact(heads=list(range(1, len(by_heads) + 1))).means("numbers of heads").by_definition(),
                 exact(
-                    heads=list(range(1, len(by_heads) + 1)),
-                    excess_by_heads=excesses.tolist(),
                     certified_excess_by_heads=lost,
                     certified_lower_bound_by_heads=[bound + certified for certified in lost],
-                    saturates_at=saturates_at,
-                    saturates_at_linear_guess=others[0],
-                    saturates_at_bias=others[1],
-                    gd_risk=zero.descent_risk,
-                    risk_of_no_heads=zero.risk.constant,
-                ).means(
-                    heads="numbers of heads",
-                    excess_by_heads="excess of the least risk found over the least risk of any heads, by "
-                    "number of heads",
+                )
+                .means(
                     certified_excess_by_heads="certified lower bound of that excess for all weights, by "
                     "number of heads",
                     certified_lower_bound_by_heads="certified lower bound of the risk for all weights, by "
                     "number of heads",
+                )
+                .compared_by("largest_certificate_error", "least squares under constraints"),
+                exact(gd_risk=zero.descent_risk, risk_of_no_heads=zero.risk.constant)
+                .means(
+                    gd_risk="risk of one gradient step from w* with the best step size",
+                    risk_of_no_heads="risk of the guess alone",
+                )
+                .also_by(
+                    "closed forms",
+                    gd_risk=gd_risk(zero.dim, zero.context),
+                    risk_of_no_heads=zero.dim + float(zero.w_star_D.square().sum()),
+                    size=zero.risk.constant,
+                ),
+                exact(
+                    excess_by_heads=excesses.tolist(),
+                    saturates_at=saturates_at,
+                    saturates_at_linear_guess=others[0],
+                    saturates_at_bias=others[1],
+                ).means(
+                    excess_by_heads="excess of the least risk found over the least risk of any heads, by "
+                    "number of heads",
                     saturates_at="smallest number of heads with the least risk, y_q = 0",
                     saturates_at_linear_guess="smallest number of heads with the least risk, y_q = <v, x_q>",
                     saturates_at_bias="smallest number of heads with the least risk, y_q = <v, x_q> + b",
-                    gd_risk="risk of one gradient step from w* with the best step size",
-                    risk_of_no_heads="risk of the guess alone",
                 ),
             ],
             Control(

@@ -17,11 +17,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from icl.checks.differences import DIFFERENCES
 from icl.checks.numbers import exact, finding, tried
+from icl.checks.sequential import Sample, mean_of
 from icl.checks.settings import integer, rising_contexts, validate
 from icl.checks.verdict import Control, Finding
 from icl.checks.xie.support.factorised_moment import factorised_gradient
+from icl.checks.xie.support.fewer_heads import predicted_risk
 from icl.checks.xie.support.initial_guess import MAX_DIM, TOO_LARGE, Vector, law_around
 from icl.checks.xie.support.saturation import Saturation
 from icl.constructions.xie.initial_guess import one_step_gd
@@ -31,6 +35,8 @@ from icl.random import generator
 SOURCE = "rounding: 2^-52 times the summands and the size of the gradient's terms, E|G|^2 |X| (|P| + |Q|)"
 SHARE = "rounding, the largest ratio over the contexts"
 RISK_SOURCE = "rounding: 2^-52 times the summands and the size of the risk's terms"
+IN_THE_LIMIT = "predictions with the limit M(w) of the Gram matrix, at 1,000 drawn w"
+DRAWN = 1000
 LIMIT = 2**60  # 1/C is lost beside 1: these are the moments, and the weights, of C -> infinity
 
 
@@ -78,59 +84,95 @@ class Theorem2:
         drawn = [torch.from_numpy(rng.standard_normal(tuple(matrix.shape))) for matrix in heads]
         at_drawn = limit.at(*drawn)[1]
         seen = min(control / limit.rounding_at(*descent)[1], at_drawn / limit.rounding_at(*drawn)[1]) > 1
+        guesses = self._errors_in_the_limit(rng, heads, one_head, descent)
         shares = [norm and norm / its for norm, its in zip(at_least, own_bounds, strict=True)]
+        nothing = self.dim + float(self.law.mean_RD[0].square().sum())
         largest_gradient = float(np.max(shares))
         largest_excess = float(np.max(excess))
         return finding(
             [
                 exact(gradient_norm_in_the_limit=gradient)
                 .means("norm of the gradient at d heads with fixed weights in the limit C -> infinity")
+                .also_by(
+                    DIFFERENCES,
+                    gradient_norm_in_the_limit=limit.norm_by_differences(*heads, rng),
+                    size=at_drawn,
+                )
                 .at_most(bound, SOURCE),
                 exact(risk_in_the_limit=risk)
                 .means("risk of these d heads in the limit")
+                .also_by(IN_THE_LIMIT, risk_in_the_limit=guesses[0].mean, size=nothing)
                 .at_most(risk_bound, RISK_SOURCE),
                 exact(one_head_gradient_norm_in_the_limit=one_gradient)
                 .means("norm of the gradient at one head, eq. (7) with w* = 0 and eta = 1, in the limit")
+                .also_by(
+                    DIFFERENCES,
+                    one_head_gradient_norm_in_the_limit=limit.norm_by_differences(
+                        one_head[0], one_head[1], rng
+                    ),
+                    size=at_drawn,
+                )
                 .at_most(one_bounds[1], SOURCE),
                 exact(one_head_risk_in_the_limit=one_risk)
                 .means("risk of that head in the limit")
+                .also_by(IN_THE_LIMIT, one_head_risk_in_the_limit=guesses[1].mean, size=nothing)
                 .at_most(one_bounds[0], RISK_SOURCE),
                 exact(largest_gradient_of_minimisers=largest_gradient)
                 .means("largest gradient at the minimisers of finite C, over its rounding error")
+                .compared_by("largest_excess_of_minimisers", "the risk, which is least there")
                 .at_most(1.0, SHARE),
                 exact(largest_excess_of_minimisers=largest_excess)
                 .means("largest excess of these minimisers over the convex bound, over its rounding error")
+                .compared_by("largest_excess_of_minimisers", "risk at the weights, and convex bound")
                 .at_most(1.0, SHARE),
+                exact(contexts=self.contexts, weights_norm=float(torch.stack(heads).norm()))
+                .means(contexts="context lengths C", weights_norm="norm of the weights of the d heads")
+                .by_definition(),
+                exact(gradient_norm_by_context=gradients)
+                .means("norm of the gradient at these weights, by C")
+                .also_by(
+                    DIFFERENCES,
+                    gradient_norm_by_context=[case.norm_by_differences(*heads, rng) for case in cases],
+                    size=at_drawn,
+                ),
                 exact(
-                    contexts=self.contexts,
+                    one_head_risk_by_context=[case.at(*one_head)[0] for case in cases],
+                    risk_at_minimiser_by_context=least,
+                )
+                .means(
+                    one_head_risk_by_context="risk of the one head, by C",
+                    risk_at_minimiser_by_context="risk at the minimiser of each C",
+                )
+                .also_by(
+                    "closed forms",
+                    one_head_risk_by_context=[(self.dim + 1) * nothing / C for C in self.contexts],
+                    risk_at_minimiser_by_context=[predicted_risk(case) for case in cases],
+                    size=nothing,
+                ),
+                exact(gradient_norm_at_minimiser_by_context=at_least)
+                .means("norm of the gradient at the minimiser of each C")
+                .compared_by("largest_excess_of_minimisers", "the risk, which is least there"),
+                exact(risk_of_control=control_risk)
+                .means("risk at the control's weights in the limit")
+                .also_by(
+                    IN_THE_LIMIT, risk_of_control=guesses[2].mean, stderr=guesses[2].stderr, size=nothing
+                ),
+                exact(
                     risk_by_context=risks,
-                    gradient_norm_by_context=gradients,
                     risk_slope=_log_slope(self.contexts, risks),
                     gradient_norm_slope=_log_slope(self.contexts, gradients),
-                    one_head_risk_by_context=[case.at(*one_head)[0] for case in cases],
-                    weights_norm=float(torch.stack(heads).norm()),
-                    gradient_norm_at_minimiser_by_context=at_least,
-                    risk_at_minimiser_by_context=least,
                     gradient_norm_at_zero_weights=limit.at(*(0 * matrix for matrix in heads))[1],
                     factorised_gradient_norm=factorised,
                     factorised_least_gradient_in_X=least_factorised,
-                    risk_of_control=control_risk,
                 ).means(
-                    contexts="context lengths C",
                     risk_by_context="risk of the d heads with fixed weights, by C",
-                    gradient_norm_by_context="norm of the gradient at these weights, by C",
                     risk_slope="slope of that risk in log C",
                     gradient_norm_slope="slope of that gradient norm in log C",
-                    one_head_risk_by_context="risk of the one head, by C",
-                    weights_norm="norm of the weights of the d heads",
-                    gradient_norm_at_minimiser_by_context="norm of the gradient at the minimiser of each C",
-                    risk_at_minimiser_by_context="risk at the minimiser of each C",
                     gradient_norm_at_zero_weights="norm of the gradient at zero weights in the limit",
                     factorised_gradient_norm="norm of the gradient at the d heads with the factorised "
                     "moment of A.2",
                     factorised_least_gradient_in_X="least norm of the gradient in X_k with the factorised "
                     "moment",
-                    risk_of_control="risk at the control's weights in the limit",
                 ),
                 tried(gradient_norm_at_random_weights=at_drawn).means(
                     "norm of the gradient at random weights in the limit"
@@ -147,6 +189,20 @@ class Theorem2:
             # One point where the gradient vanishes refutes the claim; none found would not prove it.
             counterexample=True,
         )
+
+    def _errors_in_the_limit(self, rng: np.random.Generator, *layers: Sequence[Tensor]) -> list[Sample]:
+        """Return the mean square error of each layer's prediction where the Gram matrix is its limit M(w),
+        with w drawn and the mean over x_q exact; y_q = 0."""
+        w_BD = self.law.mean_RD[0] + torch.from_numpy(rng.standard_normal((DRAWN, self.dim)))
+        M_BPP = torch.zeros(DRAWN, self.dim + 1, self.dim + 1, dtype=torch.float64)
+        M_BPP[:, :-1, :-1] = torch.eye(self.dim)
+        M_BPP[:, -1, :-1] = M_BPP[:, :-1, -1] = w_BD
+        M_BPP[:, -1, -1] = w_BD.square().sum(1)
+        errors = [
+            torch.einsum("hp,bpr,hrd->bd", P_HPP[:, -1], M_BPP, Q_HPP[..., :-1]) - w_BD
+            for P_HPP, Q_HPP in layers
+        ]
+        return [mean_of(error_BD.square().sum(1)) for error_BD in errors]
 
     def _at(self, context: int) -> Saturation:
         return Saturation(replace(self.law, context_R=(context,)))

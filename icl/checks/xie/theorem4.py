@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from icl.checks.differences import DIFFERENCES
 from icl.checks.numbers import exact, finding
 from icl.checks.settings import integer
 from icl.checks.verdict import Control, Finding, Weights
@@ -23,8 +24,9 @@ from icl.checks.xie.support.initial_guess import (
     AroundPrior,
     worst,
 )
-from icl.checks.xie.support.saturation import BLUR
+from icl.checks.xie.support.saturation import BLUR, Saturation, best_multiple
 from icl.checks.xie.support.yq_lsa import LayerRisk, descent_from
+from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.xie.initial_guess import gd_risk
 from icl.verdicts import decide
@@ -75,6 +77,12 @@ class Theorem4(AroundPrior):
         risk_error = float(np.max(np.abs([at_claim - least.value, at_claim - gd])))
         predicted = [unit_step_gradient(w_star_D, C) for C in contexts]
         off = [(abs(norm - its), rounding) for (norm, rounding), its in zip(at_one, predicted, strict=True)]
+        steps = [descent_from(w_star_D, eta) for eta in best]
+        sizes = [risk.size(step) for risk, step in zip(risks, steps, strict=True)]
+        rng = generator(self.seed, "check")
+        by_differences = [
+            risk.norm_by_differences(step, rng) for risk, step in zip(risks, steps, strict=True)
+        ]
         largest_norm, largest_error = worst(at_best), worst(off)
         return finding(
             [
@@ -82,41 +90,57 @@ class Theorem4(AroundPrior):
                 .means(
                     "norm of the gradient at the best step size, at the C where it is largest over rounding"
                 )
+                .also_by(
+                    DIFFERENCES,
+                    gradient_norm_best_eta=by_differences[at_best.index(largest_norm)],
+                    size=min(sizes),
+                )
                 .at_most(largest_norm[1], SOURCE),
                 exact(gradient_error_unit_eta=largest_error[0])
                 .means(
                     "error of the closed form of the gradient norm at eta = 1, at the C where it is "
                     "largest over rounding"
                 )
+                .compared_by("gradient_error_unit_eta", "autograd of the exact risk, and closed form")
                 .at_most(largest_error[1], SOURCE),
                 exact(slope_error=abs(slope + 1))
                 .means("difference of the slope of the gradient norm at eta = 1 from -1")
+                .compared_by("slope_error", "fit to autograd of the exact risk, and the closed form's slope")
                 .at_most(slope_error, SLOPE_SOURCE),
                 exact(risk_error=risk_error)
                 .means(
                     "largest difference of the risk at the best step size from the convex bound and from "
                     "the closed form"
                 )
+                .compared_by("risk_error", "exact moments of the prompts, convex bound and closed form")
                 .at_most(2 * least.rounding, ROUNDING_OF_RISKS),
-                exact(slope=slope, slope_bound=slope_error, contexts=contexts, best_eta=best[0]).means(
-                    slope="slope of the gradient norm at eta = 1 in log C",
-                    contexts="context lengths C",
-                    best_eta="best step size C / (C + d + 1)",
+                exact(slope=slope)
+                .means("slope of the gradient norm at eta = 1 in log C")
+                .compared_by("slope_error", "-1, by the closed form"),
+                exact(slope_bound=slope_error, contexts=contexts)
+                .means(contexts="context lengths C")
+                .by_definition(),
+                exact(best_eta=best[0])
+                .means("best step size C / (C + d + 1)")
+                .also_by(
+                    "best multiple of a step from 0, by exact moments of the prompts",
+                    best_eta=best_multiple(Saturation(self.law)),
+                    size=1 + float(w_star_D.square().sum()),
                 ),
-                exact(
-                    gradient_norm_by_context=[norm for norm, _ in at_one],
-                    gradient_norm_best_eta_by_context=[norm for norm, _ in at_best],
-                ).means(
-                    gradient_norm_by_context="norm of the gradient at eta = 1, by C",
-                    gradient_norm_best_eta_by_context="norm of the gradient at the best step size, by C",
-                ),
-                exact(
-                    risk=at_claim, gd_risk=gd, global_bound=least.value, risk_bound=2 * least.rounding
-                ).means(
+                exact(gradient_norm_by_context=[norm for norm, _ in at_one])
+                .means("norm of the gradient at eta = 1, by C")
+                .compared_by("gradient_error_unit_eta", "the closed form"),
+                exact(gradient_norm_best_eta_by_context=[norm for norm, _ in at_best])
+                .means("norm of the gradient at the best step size, by C")
+                .also_by(DIFFERENCES, gradient_norm_best_eta_by_context=by_differences, size=min(sizes)),
+                exact(risk=at_claim, gd_risk=gd, global_bound=least.value)
+                .means(
                     risk="risk at the best step size",
                     gd_risk="closed form d (d + 1) / (C + d + 1) of that risk",
                     global_bound="least value of the convex form in (X_k, v)",
-                ),
+                )
+                .compared_by("risk_error", "exact moments of the prompts, convex bound and closed form"),
+                exact(risk_bound=2 * least.rounding).by_definition(),
             ],
             self._control(risks, contexts, 2 * least.rounding),
             remarks=REMARKS,

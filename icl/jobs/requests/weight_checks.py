@@ -91,8 +91,11 @@ def verdict_document(
     name: str, check: Check, settings: Mapping[str, Any], finding: Finding, expected: str, seconds: float
 ) -> dict[str, Any]:
     """Return the JSON document of a verdict."""
+    from icl.checks.verdict import Route
     from icl.runs.documents import to_json
 
+    kinds = kinds_of(finding.measured, finding.kinds, finding.bound.of)
+    routes = {name: Route("none") for name, kind in kinds.items() if kind == "exact"} | dict(finding.routes)
     of_weights = settings.get("weights") is not None
     return to_json(
         {
@@ -104,8 +107,9 @@ def verdict_document(
             "expected": expected,
             "settings": dict(settings),
             "measured": dict(finding.measured),
-            "kinds": kinds_of(finding.measured, finding.kinds, finding.bound.of),
+            "kinds": kinds,
             "meanings": dict(finding.meanings),
+            "routes": {name: asdict(route) for name, route in routes.items()},
             "bound": asdict(finding.bound),
             "bounds": {
                 name: {"value": bound.value, "direction": bound.direction}

@@ -113,7 +113,9 @@ def compared(means: Means, formula: float, control: str, other: float, *more: Nu
                 .means("distance of the means from a polynomial of order 2 in 1/d, in standard errors")
                 .at_most(QUANTILE, MISFIT, otherwise="undecided")
             ),
-            exact(formula=formula).means("limit of the error, by the formula"),
+            exact(formula=formula)
+            .means("limit of the error, by the formula")
+            .compared_by("standard_errors_off", "simulated pretraining, extrapolated in 1/d"),
             sampled(extrapolated=value, extrapolated_stderr=stderr).means(
                 "constant of the polynomial in 1/d that is fitted to the mean errors"
             ),

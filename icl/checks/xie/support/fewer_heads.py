@@ -88,6 +88,11 @@ def largest_beyond(case: Saturation) -> tuple[float, float]:
     return worst([case.constructed(case.dim + more) for more in (1, 2, 3)])
 
 
+def beyond_by_risks(case: Saturation) -> float:
+    """Return the largest difference of the risk of d + 1 heads that A.1 constructs from the least risk."""
+    return float(case.risk.value(case.tuple_of_heads(case.dim + 1))) - case.least.value
+
+
 def predicted_risk(case: Saturation) -> float:
     """Return the step's risk and the gap, by their closed forms."""
     return gd_risk(case.dim, case.context) + gap(case.w_star_D, case.guess_D, case.bias, case.context)

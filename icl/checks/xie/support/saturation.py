@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from icl.checks.differences import gradient_norm
 from icl.checks.given_weights import require_family
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import in_range
@@ -126,11 +127,15 @@ class Saturation:
         if heads == self.dim:
             P_HPP, Q_HPP = self.heads()
             return self.excess(P_HPP, scale * Q_HPP)
+        return self.risk.excess(self.tuple_of_heads(heads, scale))
+
+    def tuple_of_heads(self, heads: int, scale: float = 1.0) -> Tensor:
+        """Return the X_k of A.1's D + 1 heads, of any number of which the others are zero."""
         unused = (0, 0, 0, heads - self.dim - 1)
         b_HP = torch.nn.functional.pad(torch.eye(self.dim + 1, dtype=torch.float64), unused)
         X_KPP = optimal_matrices(self.w_star_D, self.guess_D, self.bias, self.context)
         a_HKP = torch.nn.functional.pad(X_KPP.transpose(0, 1), (0, 0, *unused))
-        return self.risk.excess(torch.einsum("hp,hkr->kpr", b_HP, scale * a_HKP))
+        return torch.einsum("hp,hkr->kpr", b_HP, scale * a_HKP)
 
     def at(self, P_HPP: Tensor, Q_HPP: Tensor) -> tuple[float, float]:
         """Risk, and the norm of its gradient in all P_h and Q_h."""
@@ -138,6 +143,13 @@ class Saturation:
         risk = self.risk.value_of_layer(P_HPP, Q_HPP)
         gradients = torch.autograd.grad(risk, (P_HPP, Q_HPP))
         return risk.item(), float(torch.stack(gradients).norm())
+
+    def norm_by_differences(self, P_HPP: Tensor, Q_HPP: Tensor, rng: np.random.Generator) -> float:
+        """Return the norm of the gradient once more, without autograd."""
+        weights = [P_HPP.clone().requires_grad_(), Q_HPP.clone().requires_grad_()]
+        gradients = torch.autograd.grad(self.risk.value_of_layer(*weights), weights)
+        with torch.no_grad():
+            return gradient_norm(self.risk.value_of_layer, weights, gradients, rng)
 
     def rounding_at(self, P_HPP: Tensor, Q_HPP: Tensor) -> tuple[float, float]:
         """Return what rounding can make of `at` where y_q = 0: 2^-52 times the summands and size of its
@@ -157,6 +169,14 @@ class Saturation:
         value = square_G * norm_X**2 + 2 * linear * norm_X + self.risk.constant
         slope = 2 * (square_G * norm_X + linear) * (1 + float(self.w_star_D.norm())) ** 2 * chain
         return EPSILON * summands * P * value, EPSILON * summands * slope
+
+
+def best_multiple(case: Saturation) -> float:
+    """Return the best step size of one head that makes a step from w*, by its risk at three sizes."""
+    law, (P_HPP, Q_HPP) = case.step()
+    risk = risk_under(law)
+    low, middle, high = (float(risk.value_of_layer(P_HPP, scale * Q_HPP)) for scale in (0.0, 1.0, 2.0))
+    return isotropic_step(case.dim, case.context) * (0.5 + (low - middle) / (low - 2 * middle + high))
 
 
 @lru_cache(maxsize=1024)

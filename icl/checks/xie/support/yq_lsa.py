@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from icl.checks.differences import gradient_norm
 from icl.checks.xie.support.initial_guess import risk_under
 from icl.constructions.xie.initial_guess import one_step_gd
 from icl.models import Parametrization, YqLSA
@@ -69,6 +71,17 @@ class LayerRisk:
         # along one entry's path: M x, J and T on both sides, the heads, the moments
         operations = self.quadratic.longest_sum() + 4 * P + 30
         return _gradient_norm(self.quadratic, model), EPSILON * operations * self.size(model)
+
+    def norm_by_differences(self, model: YqLSA, rng: np.random.Generator) -> float:
+        """Return the norm of that gradient once more, without autograd."""
+        names, weights = zip(*model.named_parameters(), strict=True)
+        gradients = torch.autograd.grad(_value(self.quadratic, model), weights)
+
+        def value(*moved: Tensor) -> Tensor:
+            return _value(self.quadratic, loaded(self.dim, dict(zip(names, moved, strict=True))))
+
+        with torch.no_grad():
+            return gradient_norm(value, weights, gradients, rng)
 
     def size(self, model: YqLSA) -> float:
         """Return the size of the gradient's terms: its norm with all of them made positive."""
