@@ -116,7 +116,8 @@ def _claim_page(page: _Page, report: str) -> str:
             told = formulas(number.meaning) if number.meaning else _text(number.name)
             route = formulas(number.route.removeprefix("second route: "))
             body.append(f"<tr><td>{told}<td>{formulas(number.value)}<td>{_text(number.kind)}<td>{route}")
-            body += [f"<tr><td>\u2003{_text(key)}<td>{formulas(value)}<td><td>" for key, value in number.entries]
+            rows = ((_text(key), formulas(value)) for key, value in number.entries)
+            body += [f"<tr><td>\u2003{key}<td>{value}<td><td>" for key, value in rows]
         body.append("</table></div>")
     elif statement.measured is not None:
         body.append(f"<p>Measured: {_text(statement.inequality)}</p>")
