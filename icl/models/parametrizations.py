@@ -213,6 +213,25 @@ class LinearTransformerBlock(Full):
         return None, (self.W2[:, 0, :, -1:].mT @ self.W1[:, 0])[:, 0]
 
 
+class ReducedLSA(Parametrization):
+    """lu, one layer: with read_out -1 the prediction is x^T Gamma h, h = [(D/n) sum_i y_i x_i ; (1/n) sum_i
+    y_i^2], x the query and n the context: P = [[0, 0], [0, 1]], Q = -[[D Gamma_1^T, 0], [Gamma_2^T, 0]]."""
+
+    Gamma: Tensor
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"Gamma": (self.layers, self.dim, self.dim + 1)}
+
+    def stack(self) -> tuple[Tensor, Tensor]:
+        R, L, D, _ = self.Gamma.shape
+        P_RLHPP = self.Gamma.new_zeros(R, L, 1, D + 1, D + 1)
+        Q_RLHPP = self.Gamma.new_zeros(R, L, 1, D + 1, D + 1)
+        P_RLHPP[..., D, D] = 1
+        Q_RLHPP[:, :, 0, :D, :D] = -D * self.Gamma[..., :D].mT
+        Q_RLHPP[:, :, 0, D, :D] = -self.Gamma[..., D]
+        return P_RLHPP, Q_RLHPP
+
+
 def looped(family: Matrices, loops: int) -> Sparse:
     """Return the family's shared layer, applied `loops` times."""
     if not isinstance(family, Sparse):

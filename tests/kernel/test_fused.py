@@ -14,6 +14,7 @@ from icl.models import (
     LinearTransformer,
     LinearTransformerBlock,
     MultiHead,
+    ReducedLSA,
     SparseA,
     SparseAB,
     YqLSA,
@@ -82,6 +83,7 @@ FAMILIES = {
     "full": lambda dim, layers: Full(dim, layers, 0.3 / layers),
     "heads": lambda dim, layers: MultiHead(dim, layers, 3, 0.3 / layers),
     "yq": lambda dim, layers: YqLSA(dim, layers, 0.3 / layers),
+    "reduced": lambda dim, layers: ReducedLSA(dim, layers, 0.3 / layers),
     "ltb": lambda dim, layers: LinearTransformerBlock(dim, layers, 2, 0.3 / layers),
 }
 

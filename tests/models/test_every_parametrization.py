@@ -24,6 +24,7 @@ CASES = [
     ("SparseA", {"shared": True}),
     ("SparseAB", {"shared": True}),
     ("YqLSA", {}),
+    ("ReducedLSA", {}),
     ("MultiHead", {"heads": 1}),
     ("MultiHead", {"heads": 3}),
     ("LinearTransformerBlock", {"hidden": 2}),

@@ -139,7 +139,7 @@ def of_file(path: Path, check: Any) -> Weights:
 
 
 def family_name(cls: type) -> str:
-    from icl.models import Full, LinearTransformerBlock, MultiHead, SparseA, SparseAB, YqLSA
+    from icl.models import Full, LinearTransformerBlock, MultiHead, ReducedLSA, SparseA, SparseAB, YqLSA
 
     known: dict[type, str] = {
         SparseA: "sparse_a",
@@ -148,5 +148,6 @@ def family_name(cls: type) -> str:
         MultiHead: "multihead",
         YqLSA: "yq_lsa",
         LinearTransformerBlock: "ltb",
+        ReducedLSA: "reduced_lsa",
     }
     return known.get(cls, cls.__name__)
