@@ -49,11 +49,13 @@ def archive_command(verb: str, args: Sequence[str]) -> int:
 
 
 PUBLISH_USAGE = """usage: icl publish FOLDER [only=[PAPER,...]] [scale=smoke|laptop|paper]
-                  [archive=true|false] [format=text|json] [paths.outputs=DIR]
+                  [archive=true|false] [logbook=true|false] [format=text|json]
+                  [paths.outputs=DIR]
 
 Writes what is stored as a static site: the report with its figures and records, a page for each
 claim (claims/), and the records as an archive (archive/; archive=false leaves it out). Records that the
 report does not show, of other settings or scales, have pages of claims too; the archive leaves them out.
+With logbook=true the claims are a logbook of Trackio's, too: `trackio logbook open` in FOLDER shows it.
 Nothing is measured. Called again with the same FOLDER it writes the site anew; site.json has the SHA-256 of
 every file.
 
@@ -66,6 +68,7 @@ examples:
 def publish_command(verb: str, args: Sequence[str]) -> int:
     settings = {
         "format": "text", "paths.outputs": "", "only": "", "scale": "laptop", "archive": "true",
+        "logbook": "false",
     }  # fmt: skip
     folder = _read(verb, args, settings, PUBLISH_USAGE, "a folder, such as icl publish site")
     if folder is None:
@@ -73,8 +76,9 @@ def publish_command(verb: str, args: Sequence[str]) -> int:
     from icl.jobs.stored.publish import PublishRequest, publish
 
     archive = one_of("archive", settings["archive"], ("true", "false")) == "true"
+    logbook = one_of("logbook", settings["logbook"], ("true", "false")) == "true"
     configs, site, outputs, only, scale = _chosen(folder, settings)
-    document = publish(PublishRequest(site, outputs, only, scale, archive, configs))
+    document = publish(PublishRequest(site, outputs, only, scale, archive, configs, logbook))
     emit(document, lambda: _show_site(document), settings["format"])
     return OK
 

@@ -41,7 +41,9 @@ class OtherSettings:
 
 
 @dataclass(frozen=True)
-class _Page:
+class ClaimPage:
+    """A statement with its files: links from the folder above, and the settings that are not the report's."""
+
     name: str
     statement: Statement
     picture: drawings.Picture
@@ -49,33 +51,34 @@ class _Page:
     settings: str = ""
 
 
-def write_claim_pages(
+def claim_pages(
     folder: Path, content: ReportContent, others: Sequence[OtherSettings] = ()
-) -> list[Path]:
-    """Write FOLDER/claims/NAME.html for each statement with a verdict, and their list; return the paths."""
+) -> list[ClaimPage]:
+    """Return the page of each statement with a verdict, with pictures and records in FOLDER."""
+    pages = [page for entry in content.entries for page in _pages(folder, content, entry)]
+    for other in others:
+        pages += _pages(folder, content, other.entry, other.settings)
+    return pages
+
+
+def write_claim_pages(folder: Path, content: ReportContent, pages: Sequence[ClaimPage]) -> None:
+    """Write FOLDER/claims/NAME.html for each statement, and their list."""
     target = folder / FOLDER
     target.mkdir(parents=True, exist_ok=True)
     for old in target.glob("*.html"):
         old.unlink()
-    pages = [page for entry in content.entries for page in _pages(folder, content, entry)]
-    for other in others:
-        pages += _pages(folder, content, other.entry, other.settings)
-    paths = []
     for page in pages:
-        paths.append(target / f"{page.name}.html")
-        atomic.write_bytes(paths[-1], _claim_page(page, content.name).encode())
-    paths.append(target / "index.html")
-    atomic.write_bytes(paths[-1], _list(pages, content.name).encode())
+        atomic.write_bytes(target / f"{page.name}.html", _claim_page(page, content.name).encode())
+    atomic.write_bytes(target / "index.html", _list(pages, content.name).encode())
     style = (Path(__file__).parent / STYLE).read_text(encoding="utf-8")
     atomic.write_bytes(target / STYLE, (style + _OWN_STYLE).encode())
     for report in (folder / f"{content.name}.html", folder / "index.html"):
         text = report.read_text(encoding="utf-8")
         if _LINKED not in text:
             atomic.write_bytes(report, text.replace(_PLACE, _PLACE + _LINKED, 1).encode())
-    return paths
 
 
-def _pages(folder: Path, content: ReportContent, entry: ReportEntry, settings: str = "") -> list[_Page]:
+def _pages(folder: Path, content: ReportContent, entry: ReportEntry, settings: str = "") -> list[ClaimPage]:
     """Return the pages of one entry; those at other settings have the fingerprint in their names."""
     found = [s for s in statements(replace(content, entries=[entry])) if s.verdict]
     if not found:
@@ -85,13 +88,13 @@ def _pages(folder: Path, content: ReportContent, entry: ReportEntry, settings: s
     picture = drawings.picture(entry, folder, place)
     record = drawings.record(entry, folder, place)
     suffix = f"-{fingerprint}" if settings else ""
-    return [_Page(s.anchor + suffix, s, picture, record, settings) for s in found]
+    return [ClaimPage(s.anchor + suffix, s, picture, record, settings) for s in found]
 
 
-def _claim_page(page: _Page, report: str) -> str:
+def _claim_page(page: ClaimPage, report: str) -> str:
     """Return the page of one statement, which links to the report REPORT.html above it."""
     statement, entry = page.statement, page.statement.entry
-    verdict = _verdict(statement)
+    verdict = verdict_of(statement)
     expected = "" if statement.as_expected else f" (expected: {_text(statement.expected)})"
     where = f'<a href="../{report}.html#{_text(statement.anchor)}">in the report</a>'
     if page.settings:
@@ -136,7 +139,8 @@ def _claim_page(page: _Page, report: str) -> str:
     return _page(f"{statement.title}: {verdict}", "\n".join(body))
 
 
-def _verdict(statement: Statement) -> str:
+def verdict_of(statement: Statement) -> str:
+    """Return the verdict, as `known false` where a statement is expected to fail."""
     return "known false" if statement.verdict == "fails" and statement.as_expected else statement.verdict
 
 
@@ -152,7 +156,7 @@ def _words(statement: Statement) -> list[str]:
     return found
 
 
-def _pictures(page: _Page) -> list[str]:
+def _pictures(page: ClaimPage) -> list[str]:
     """Return the panels that a claim names, else the whole picture, in both themes."""
     picture, named = page.picture, [f"panel-{letter}" for letter in page.statement.panels]
     images = [picture.views[name] for name in named if name in picture.views]
@@ -176,7 +180,7 @@ def _pictures(page: _Page) -> list[str]:
     ]
 
 
-def _list(pages: Sequence[_Page], report: str) -> str:
+def _list(pages: Sequence[ClaimPage], report: str) -> str:
     body = [f'<h1>Claims</h1><p><a href="../{report}.html">The report</a></p>']
     own = [page for page in pages if not page.settings]
     others = [page for page in pages if page.settings]
@@ -192,7 +196,7 @@ def _list(pages: Sequence[_Page], report: str) -> str:
             body.append(
                 f'<tr><td><a href="{_text(page.name)}.html">{formulas(s.title)}</a>{claim}'
                 f"<td>{_text(s.entry.paper)}{at}"
-                f'<td><span class="pill v-{_text(s.verdict)}">{_text(_verdict(s))}</span>'
+                f'<td><span class="pill v-{_text(s.verdict)}">{_text(verdict_of(s))}</span>'
             )
         body.append("</table></div>")
     return _page("Claims", "\n".join(body))

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -17,6 +18,7 @@ from icl.jobs.stored.publish import PublishRequest, publish
 from icl.report.mathematics import prose
 
 LINK = re.compile(r'(?:href|src)="([^"#:]+)(?:#([^"]*))?"')
+CELL = re.compile(r"\n---\n<!-- trackio-cell\n(.*)\n-->\n")
 CHECKS = ("ahn/theorem1", "xie/theorem2")
 
 
@@ -78,11 +80,38 @@ def test_a_site_of_what_is_stored(outputs: Path, tmp_path: Path, capsys: pytest.
     listed = (site / "claims" / "index.html").read_text("utf-8").partition("At other settings")
     assert listed[0].count('href="check-') == len(CHECKS) and listed[2].count("scale=smoke") == len(claims)
 
+    assert not (site / ".trackio").exists()
+    assert main([*line, "logbook=true", "format=json"]) == 0
+    assert any(name.startswith(".trackio/") for name in json.loads(capsys.readouterr().out)["files"])
+    notes = site / ".trackio" / "logbook" / "pages"
+    assert re.findall(r"\(#/(\w+)\)", (notes / "index.md").read_text()) == ["ahn", "giannou", "xie"]
+    found = [
+        json.loads(about)
+        for page in notes.glob("*/page.md")
+        for about in CELL.findall(page.read_text("utf-8"))
+    ]
+    assert Counter(cell["type"] for cell in found) == {"markdown": document["claims"], "figure": 1}
+    assert len({cell["id"] for cell in found}) == len(found)
+    told = (notes / "xie" / "page.md").read_text("utf-8")
+    assert "Theorem 2: no critical point in the limit of large C: known false" in told
+    assert '> "the in-context learning risk admits' in told and "icl check check=xie/theorem2" in told
+
     before = {path: path.read_bytes() for path in (site / "claims").iterdir()}
     assert main([*line, "only=[ahn]", "archive=false"]) == 0  # written anew
     assert not (site / "claims" / "check-xie-theorem2.html").exists() and not broken(site)
     assert main(line) == 0
     assert {path: path.read_bytes() for path in (site / "claims").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "wrong", ["logbook=yes", "archive=1", "scale=huge", "colour=red", "only=[ahn,nonesuch]"]
+)
+def test_wrong_settings_write_nothing(
+    wrong: str, outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["publish", str(tmp_path / "site"), wrong, f"paths.outputs={outputs}"]) == 2
+    said = capsys.readouterr()
+    assert not said.out and wrong.partition("=")[0] in said.err and not (tmp_path / "site").exists()
 
 
 def test_whose_words_a_statement_is_in() -> None:

@@ -19,8 +19,8 @@ from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Found
 from icl.jobs.stored import catalog, report
 from icl.jobs.stored.archive import ArchiveRequest, write_archive
-from icl.report import drawings
-from icl.report.claim_pages import OtherSettings, write_claim_pages
+from icl.report import drawings, logbook
+from icl.report.claim_pages import OtherSettings, claim_pages, write_claim_pages
 from icl.report.content import ReportContent
 from icl.report.page import write_report
 from icl.runs import atomic, json_records, layout
@@ -38,6 +38,7 @@ class PublishRequest:
     scale: str
     with_archive: bool
     configs: ConfigDirs
+    with_logbook: bool = False
 
 
 def publish(request: PublishRequest) -> dict[str, Any]:
@@ -61,7 +62,11 @@ def publish(request: PublishRequest) -> dict[str, Any]:
         for old in (folder / drawings.FOLDER).glob("*"):
             if layout.is_fingerprint(old.name):  # of records at other settings
                 shutil.rmtree(old)
-        claims = write_claim_pages(folder, content, others)
+        pages = claim_pages(folder, content, others)
+        write_claim_pages(folder, content, pages)
+        shutil.rmtree(folder / logbook.FOLDER, ignore_errors=True)
+        if request.with_logbook:
+            logbook.write_logbook(folder, pages)
         if request.with_archive and is_there:
             wanted = (
                 folder / "archive",
@@ -83,7 +88,7 @@ def publish(request: PublishRequest) -> dict[str, Any]:
         "folder": str(folder),
         "files": list(files),
         "sha256": sha256_of(folder / MANIFEST),
-        "claims": len(claims) - 1,
+        "claims": len(pages),
     }
 
 
