@@ -89,6 +89,9 @@ class LocalFile(ConfigFiles):
     def scheme() -> str:
         return f"{SCHEME}-local"
 
+    def available(self) -> bool:
+        return True  # as an empty folder, where there is none
+
     def is_config(self, config_path: str) -> bool:
         return config_path == LOCAL and self._file(config_path).is_file()
 

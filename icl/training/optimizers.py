@@ -16,10 +16,11 @@ import torch
 from torch import nn
 
 from icl.config.values import learning_rate
-from icl.errors import InputError, one_line, real, reals
+from icl.errors import InputError, one_line, real, reals, whole
 from icl.training.schedules import Schedule
 
 PAIRS = ("betas", "etas", "step_sizes")  # options of torch.optim that are pairs of numbers
+_MOST_HISTORY = 10_000  # L-BFGS makes room for all of it at its first step
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ class OptimizerSpec:
         for key, value in chosen.items():
             if isinstance(value, bool) and type(known[key].default) in (int, float):
                 raise InputError(f"optimizer.{key}={value}: must be a number")
+        if "history_size" in chosen:
+            whole("optimizer.history_size", chosen["history_size"], 1, _MOST_HISTORY)
         number = torch.zeros(1, dtype=torch.float64, requires_grad=True)
 
         def loss() -> torch.Tensor:
@@ -84,11 +87,8 @@ class OptimizerSpec:
             engine = self.cls([number], **chosen)
             for _ in range(3):
                 engine.step(loss)  # type: ignore[arg-type]
-        except (ValueError, TypeError, RuntimeError) as error:
+        except (ValueError, TypeError, RuntimeError, LookupError) as error:
             raise InputError(f"optimizer: {one_line(error)}") from None
-        except LookupError as error:  # not looked at before it is used
-            message = f"{type(error).__name__}: {one_line(error)}"
-            raise InputError(f"optimizer: {self.cls.__name__} fails with these options ({message})") from None
         if float(number.detach()) == 0:
             raise InputError(f"optimizer: with these options {self.cls.__name__} does not change the weights")
         for key, value in chosen.items():

@@ -97,10 +97,14 @@ class RunPart:
     resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def end(self, outcome: TrainResult | Exception) -> None:
-        """Set the outcome, and close the record and the observers."""
+        """Set the outcome, and close the record and the observers. What closing raises counts instead: it
+        names the folder whose disk is full."""
         self.outcome = outcome
         if isinstance(outcome, Exception):
-            self.abandon(outcome)
+            try:
+                self.abandon(outcome)
+            except Exception as error:
+                self.outcome = error
         else:
             self.resources.close()
 

@@ -1,5 +1,8 @@
 """Tests of wrong input that needs files or a finished run: exit 2, one line, nothing written."""
 
+import errno
+import os
+import warnings
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -7,6 +10,7 @@ import pytest
 
 from icl.cli import main
 from icl.runs.documents import write_record
+from icl.runs.metrics import MetricsWriter
 from tests.commands import TINY, Run, assert_refused, contents, write
 
 T, C = "train experiment=ahn/theorem3 scale=smoke", "check check=ahn/theorem1 scale=smoke"
@@ -49,6 +53,7 @@ LAUNCHER = {
 NOT_MEANT = {
     ("model._target_=icl",): "model._target_=icl: cannot be imported",
     ("optimizer=lbfgs", "optimizer.tolerance_grad=-1"): "optimizer.tolerance_grad=-1: must be",
+    ("optimizer=lbfgs", "optimizer.history_size=5000000000000000"): "must be an integer from 1 to 10000",
     ("optimizer.weight_decay=inf",): "optimizer.weight_decay=inf: must be a finite number",
     ("+hydra.foo=x",): "hydra.foo: Hydra has no such key",
     ("+hydra.job.foo=x",): "hydra.job.foo: Hydra has no such key",
@@ -90,3 +95,24 @@ def test_aliases_that_stand_for_millions(tiny: Run, tmp_path: Path, outputs: Pat
 def test_tiny_is_valid(tiny) -> None:
     assert len(TINY) == len({override.partition("=")[0] for override in TINY})
     assert tiny("train.steps=1").code == 0
+
+
+def test_a_search_path_without_local_settings_is_no_warning(
+    tiny: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where no folder `conf` is
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = tiny("hydra.searchpath=[]")
+    assert found.code == 0, found.err
+
+
+def test_a_disk_that_is_full_at_the_first_metrics_is_named(
+    tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(MetricsWriter, "append", full)
+    found = tiny()
+    assert found.code == 4 and f"icl: paths.outputs={outputs}: cannot be written (No space" in found.err

@@ -58,6 +58,7 @@ def campaign(
 
 
 def main(arguments: list[str]) -> int:
+    os.environ["OMP_NUM_THREADS"] = "1"  # a fork has no threads of its parent's pool, and waits for them
     given = dict(argument.split("=", 1) for argument in arguments)
     first = int(given.get("seed", 0)) * 1_000_000
     numbers: Iterable[int] | None = range(first, first + int(given.get("stories", 10**6)))

@@ -126,7 +126,7 @@ def test_clipping_is_by_matrix_and_spares_small_ones() -> None:
         ("Adam", {"weight_decay": [0, 0, -1]}, "optimizer: Invalid weight_decay"),
         ("Adam", {"momentum": 0.9}, r"optimizer\.momentum: Adam has no such option"),
         ("LBFGS", {"max_iter": -1}, "optimizer: with these options LBFGS does not change the weights"),
-        ("LBFGS", {"history_size": 0}, "optimizer: LBFGS fails with these options"),
+        ("LBFGS", {"history_size": 0}, r"optimizer\.history_size=0: must be an integer from 1 to"),
         ("LBFGS", {"line_search_fn": "foo"}, "optimizer: only 'strong_wolfe' is"),
         ("SGD", {"momentum": "yes"}, "optimizer: "),
         ("SGD", {"nesterov": True}, "optimizer: Nesterov momentum requires"),

@@ -18,6 +18,7 @@ from icl.experiments.runner import Runner
 from icl.experiments.training import TrainingSettings
 from icl.models import LinearTransformer
 from icl.random import generator
+from icl.ranges import MOST_STARTS
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegressionLaw
 from icl.tasks.integrated import Tilted
@@ -56,7 +57,7 @@ class Theorem4:
         if layers is not None:
             whole("figure.experiment.layers", layers, 2, MAX_LAYERS)
         self.training = TrainingSettings(layers, dim, context, seeds, steps, lr)
-        self.starts = whole("figure.experiment.starts", starts, 1)
+        self.starts = whole("figure.experiment.starts", starts, 1, MOST_STARTS)
         self.batches = whole("figure.experiment.batches", batches, 1)
 
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:
