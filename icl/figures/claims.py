@@ -27,7 +27,8 @@ class Claim:
     """A claim with its verdict.
 
     `trained`: says something of trained weights, which smoke trains too little to decide. `remarks`: what
-    was found about the paper's own text. `whose` sentence it is: the paper's, or one this project adds.
+    was found about the paper's own text. `at_paper`: what is expected at scale=paper, where it differs.
+    `whose` sentence it is: the paper's, or one this project adds.
     `kind`: of the numbers that decide, exact, sampled, ... (icl.verdicts.KINDS). `reason`: why it is
     undecided at these settings.
     """
@@ -42,11 +43,13 @@ class Claim:
     whose: str = "paper"
     kind: str = ""
     reason: str = ""
+    at_paper: str = ""
 
     def __post_init__(self) -> None:
         one_of("whose", self.whose, ("paper", "project"))
         one_of("verdict", self.verdict, VERDICTS)
         one_of("expected", self.expected, VERDICTS)
+        one_of("at_paper", self.at_paper, ("", *VERDICTS))
         one_of("kind", self.kind, ["", *KINDS])
 
     @classmethod

@@ -68,6 +68,15 @@ def test_a_claim_about_other_training_is_confirmed_or_undecided(scale, other, tr
     assert (impossible["verdict"], impossible["reason"]) == ("undecided", "no exact risk")
 
 
+def test_another_verdict_may_be_expected_at_the_papers_scale():
+    claim = Claim("c", 1.0, "b", "holds", expected="fails", at_paper="holds")
+    assert [_claim_document(claim, scale, {})["expected"] for scale in ("laptop", "paper")] == [
+        "fails",
+        "holds",
+    ]
+    assert _claim_document(Claim("c", 1.0, "b", "fails"), "paper", {})["expected"] == "holds"
+
+
 def test_the_table_has_what_is_drawn():
     curve = Curve("a", "blue", "#0072B2", np.array([0, 5]), np.array([[1.0, 4.0], [3.0, 0.0]]))
     level = Level("a", "exact", 0.25)
