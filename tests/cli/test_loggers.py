@@ -9,7 +9,7 @@ from icl.errors import InputError
 from icl.loggers.lightning import build_logger
 from icl.runs.metrics import read_metrics
 from icl.runs.record import load_run
-from tests.commands import Run
+from tests.commands import Run, assert_refused
 
 
 def test_a_csv_logger_has_the_records_numbers_once(tiny: Run, outputs: Path) -> None:
@@ -88,6 +88,16 @@ def test_no_secret_is_stored(tiny: Run, outputs: Path) -> None:
     assert {"sweep.csv", "sweep.json", "config.yaml", "hparams.yaml"} <= {path.name for path in files}
     assert [path for path in files if b"hunter2" in path.read_bytes()] == []
     assert "me:<redacted>@db.local" in next(outputs.glob("sweeps/*/sweep.csv")).read_text()
+
+
+@pytest.mark.parametrize("key", ["project", "entity"])
+def test_a_secret_as_a_name_of_wandbs_is_refused(
+    key: str, tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MYTOKEN", "hunter2hunter2")
+    found = tiny(f"logger.{key}=hunter2hunter2", logger="wandb_offline")
+    assert_refused(found, f"logger.{key}", outputs)
+    assert "hunter2" not in found.err
 
 
 def test_training_is_logged_by_default_and_a_check_when_asked(
