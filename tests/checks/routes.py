@@ -32,6 +32,9 @@ IN_TESTS = {
     "integrals over the law of Marchenko and Pastur": (
         "tests/theory/lu/test_limits.py::test_the_ridgeless_errors_are_those_of_the_integrals"
     ),
+    "dMMSE on long prompts": (
+        "tests/checks/lu/test_cases.py::test_on_long_prompts_dmmse_errs_by_the_distance_from_the_nearest_task"
+    ),
 }
 
 

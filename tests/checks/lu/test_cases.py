@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from icl.checks.lu import exact_risk, ridge
+from icl.algorithms import DiscreteMMSE
+from icl.checks.lu import exact_risk, ridge, transition
 from icl.checks.lu.exact_risk import ExactRisk
 from icl.checks.lu.finite_d import FiniteD
 from icl.checks.lu.nonmonotone import Nonmonotone
@@ -20,6 +21,8 @@ from icl.checks.lu.support.pretraining import Pretraining, few_prompts, many_pro
 from icl.checks.lu.threshold import Threshold
 from icl.checks.lu.transition import Transition
 from icl.errors import InputError
+from icl.random import generator
+from icl.tasks import LinearRegression
 from icl.theory.lu.finite import FiniteRisk, TaskMoments
 from icl.theory.lu.leave_one_out import LeaveOneOut
 from icl.theory.lu.limits import Limit
@@ -121,6 +124,7 @@ CASES = {
         Mutants(
             Mutant(Limit, "idg", property(lambda self: 0.0)),
             Mutant(FiniteRisk, "best", lambda right, self: 0.9 * right(self), of="finite_error"),
+            Mutant(transition, "to_nearest", lambda right, *w: (0.5 * right(*w)[0], 1e-3), of="dmmse_margin"),
         ),
     ),
     Nonmonotone: Case(
@@ -211,6 +215,23 @@ def test_the_extrapolation_is_that_of_a_polynomial_with_its_standard_error():
     values = np.array([means.at_infinity()[0] for means in drawn])
     assert values.std() == pytest.approx(drawn[0].at_infinity()[1], rel=0.06)
     assert np.mean([means.misfit**2 for means in drawn]) == pytest.approx(1, rel=0.12)
+
+
+def test_on_long_prompts_dmmse_errs_by_the_distance_from_the_nearest_task():
+    """Compare the loss of the posterior mean on new tasks less that on old ones."""
+    d, N = 5, 20_000
+    law = LinearRegression(
+        d, 100_000, covariance=(np.eye(d) / d).tolist(), label_noise=0.01, tasks=8, task_law="sphere"
+    ).law([3])
+    model = DiscreteMMSE(law.tasks_RKD, 0.01, 100_000)
+    loss_N = [
+        (model.predict(prompt) - prompt.target_RB).square()[0].numpy()
+        for prompt in (source.gram_prompts([generator(3, "eval")], N) for source in (law.new_tasks, law))
+    ]
+    new_ND = Pretraining(d, 1, None, 1, 0.01).draw_tasks(np.random.default_rng(0), N)
+    mean, stderr = transition.to_nearest(law.tasks_RKD[0].numpy(), new_ND)
+    gap = loss_N[0].mean() - loss_N[1].mean()
+    assert abs(gap - mean) < 4.5 * np.hypot(stderr, loss_N[0].std() / N**0.5)
 
 
 def test_settings_at_which_nothing_is_said_are_refused():

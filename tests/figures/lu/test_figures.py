@@ -27,7 +27,7 @@ def drawn():
     made = {
         Fig1: DoubleDescent(*DESCENT),
         Fig2: ContextLength(*LENGTH),
-        Fig3: Nonmonotone([0.2, 2.0], [0.5, 2.0], 0.1, 1000.0, 6),
+        Fig3: Nonmonotone([0.5, 0.5, 20.0], ["icl", "idg", "icl"], 1000.0, 21, 60),
         Fig4: TaskDiversity(*DIVERSITY),
     }
     return {
@@ -83,9 +83,23 @@ def test_figure_2_sees_what_is_wrong(drawn):
 
 def test_figure_3_sees_what_is_wrong(drawn):
     records = drawn[Fig3]
-    exact = records["exact"].weights
-    assert verdicts(Fig3, records, exact={"icl_KTA": -np.sort(-exact["icl_KTA"])})[0] == "fails"
-    assert verdicts(Fig3, records, exact={"rise_KT": 1 + exact["rise_KT"]})[1] == "fails"
+    rise = records["exact"].weights["rise_PNK"]
+    assert verdicts(Fig3, records, exact={"rise_PNK": 0 * rise})[::2] == ["fails", "fails"]
+    everywhere = verdicts(Fig3, records, exact={"rise_PNK": 1 + rise})
+    assert everywhere == ["holds", "fails", "fails", "fails"]
+
+
+def test_figure_3_is_the_published_one_but_at_its_edge(drawn):
+    """Compare at kappa = 1/2, rho = .505 with the alphas that the published notebook's rule finds on its own
+    grid of 500: a first local minimum."""
+    arrays = drawn[Fig3]["exact"].weights
+    alphas = np.geomspace(0.01, 1000, 500)
+    k, n = (int(np.abs(arrays[name] - x).argmin()) for name, x in (("kappas_K", 0.5), ("rhos_N", 0.5)))
+    kappa, rho = arrays["kappas_K"][k], arrays["rhos_N"][n]
+    for p, (tau, error) in enumerate([(0.5, "icl"), (0.5, "idg"), (20.0, "icl")]):
+        e_A = np.array([getattr(Limit(alpha, kappa, tau, rho), error) for alpha in alphas])
+        first = 1 + np.flatnonzero((e_A[:-2] > e_A[1:-1]) & (e_A[1:-1] < e_A[2:]))[0]
+        assert arrays["alpha_PNK"][p, n, k] == pytest.approx(alphas[first], rel=0.22)  # of either grid
 
 
 def test_figure_4_sees_what_is_wrong(drawn):
@@ -125,4 +139,6 @@ def test_sizes_that_make_no_figure_are_refused():
         with pytest.raises(InputError, match=words):
             make(*given[:at], wrong, *given[at + 1 :])
     with pytest.raises(InputError, match="alpha_most"):
-        Nonmonotone([0.2], [0.5], 0.1, 1.0, 6)
+        Nonmonotone([0.5], ["icl"], 1.0, 6, 60)
+    with pytest.raises(InputError, match="errors"):
+        Nonmonotone([0.5], ["icl", "ridge"], 10.0, 6, 60)
