@@ -29,7 +29,8 @@ class Nonmonotone:
         self, taus: Sequence[float], errors: Sequence[str], alpha_most: float, grid: int, alphas: int
     ) -> None:
         self.taus = positive("taus", taus)
-        if isinstance(errors, str) or len(errors) != len(self.taus):
+        listed = isinstance(errors, Sequence) and not isinstance(errors, str)
+        if not listed or len(errors) != len(self.taus):
             raise InputError(f"{KEY}.errors={errors}: must be icl or idg for each of {len(self.taus)} taus")
         self.errors = [one_of(f"{KEY}.errors", error, ERRORS) for error in errors]
         self.alpha_most = real(f"{KEY}.alpha_most", alpha_most, 1, open_low=True)
