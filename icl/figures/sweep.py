@@ -88,6 +88,10 @@ class SweptPlot:
 
     def __post_init__(self) -> None:
         metrics = self.metrics
+        if not metrics:
+            raise InputError(
+                "sweep: none of its jobs has a number (`icl sweep sweep=...` shows their states)"
+            )
         self._require("x", self.x, self.keys)
         self._require("y", self.y, [*metrics, *self.keys])
         self._require("hue", self.hue, metrics if self.is_map else [*self.keys, None])

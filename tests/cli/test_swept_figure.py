@@ -11,7 +11,8 @@ from icl.errors import InputError
 from icl.figures.sweep import SweptPlot
 from icl.runs.intervals import seed_interval
 from icl.runs.sweeps import Table
-from tests.commands import Run
+from tests.commands import Run, logged_to_wandb
+from tests.loggers.wandb_file import records
 
 GRID = ["-m", "seed=range(2)", "optimizer.lr=0.01,0.02", "model.layers=1,2", "hydra/launcher=vectorized",
         "format=json"]  # fmt: skip
@@ -45,6 +46,15 @@ def test_drawn(tiny: Run, icl: Run, outputs: Path) -> None:
     assert set(best["files"]) == {"png", "csv", "md"} and "Band: range over seeds" in best["caption"]
     told = icl("sweep", f"sweep={swept['sweep']}", "best_by=model.layers", "format=json").json
     assert [row["group"] for row in told["best_by"]] == [{"model.layers": "1"}, {"model.layers": "2"}]
+    assert not (outputs / "wandb").exists()
+    icl("figure", *draw, "x=optimizer.lr", "hue=model.layers", logger="wandb_offline")
+    ((logged, _),) = logged_to_wandb(outputs)
+    assert logged.display_name == "ahn/theorem3 over lr, layers: exact_risk by optimizer.lr"
+    assert logged.run_group.startswith("ahn/theorem3 over lr, layers (") and logged.job_type == "figure"
+    (log,) = outputs.glob("wandb/offline-run-*/*.wandb")
+    used = [record.artifact for record in records(log) if record.HasField("artifact")]
+    models = {alias for artifact in used if artifact.use_after_commit for alias in artifact.aliases}
+    assert models == {row["fingerprint"] for row in rows}, "the lineage: every run of the sweep"
     for wrong, said in (
         (["best_by=task.dim"], "best_by=task.dim: must be one of optimizer.lr, model.layers"),
         (["x=optimizer.l"], "did you mean optimizer.lr?"),
@@ -83,5 +93,8 @@ def test_points_panels_and_what_is_missing() -> None:
     plot.draw()
     with pytest.raises(InputError, match="no job of this sweep has it yet"):
         SweptPlot(rows(other=None), ["a", "b"], "a", "other", "b")
+    bare = Table({k: v for k, v in row.items() if k != "risk"} for row in rows())  # of other code: stale
+    with pytest.raises(InputError, match="none of its jobs has a number"):
+        SweptPlot(bare, ["a", "b"], "a", "risk", "b")
     with pytest.raises(InputError, match="must be different"):
         SweptPlot(rows(), ["a", "b"], "a", "risk", "a")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from icl.config.compose import Composed
@@ -12,10 +13,14 @@ from icl.config.session import Session
 from icl.errors import InputError, nearest
 from icl.jobs.requests.request import Document
 from icl.jobs.stored import sweep_status
+from icl.jobs.stored.run_names import grouped
+from icl.loggers.logged_once import DocumentLogger
+from icl.loggers.run_log import DocumentLog, model_of
 from icl.look import KEYS, Look, drawn_as
-from icl.runs import atomic
+from icl.runs import atomic, documents
 from icl.runs.code import current_digest
 from icl.runs.fingerprint import fingerprint
+from icl.runs.record import RunRecord
 from icl.runs.sweeps import StoredSweep
 
 
@@ -69,7 +74,7 @@ def draw_sweep(request: SweptFigure, session: Session) -> Document:
     name = "-".join(filter(None, ["sweep", *request.best_by, request.look.name]))
     with atomic.writing(session.outputs), drawn_as(request.look):
         files = save(folder / name, plot.draw, plot.table(), description, request.look.formats)
-    return {
+    document = {
         "figure": "sweep",
         "scale": request.scale,
         "files": {extension: str(path) for extension, path in files.items()},
@@ -81,3 +86,28 @@ def draw_sweep(request: SweptFigure, session: Session) -> Document:
         "best_by": plot.best,
         **about,
     }
+    drawn = [outcome.path for outcome in outcomes if outcome.state == "done" and stored.kind == "train"]
+
+    def write(log: DocumentLog) -> None:
+        for path in drawn:
+            log.uses(*model_of(RunRecord(path, documents.read_record(path / "run.json") or {})))
+        if "png" in files:
+            log.images(0, "sweep", [(plot.caption, files["png"].read_bytes())])
+        rows = plot.table()
+        log.table("points", list(rows[0]), [list(row.values()) for row in rows])
+
+    _logger(request, document, session).log(about, write, session.info)
+    return document
+
+
+def _logger(request: SweptFigure, document: Document, session: Session) -> DocumentLogger:
+    """Return the logger of the picture, in the group of the sweep's jobs."""
+    stored, (x, y, _) = request.stored, request.axes
+    id = next((job.id for job in stored.jobs if job.id), stored.kind)
+    identity = Path(document["files"]["csv"]).parent.name
+    name = f"{sweep_status.title(stored)}: {y} by {x}"
+    group = grouped(sweep_status.title(stored), stored.folder.name)
+    content = {key: value for key, value in document.items() if key != "seconds"}
+    return DocumentLogger(
+        session.logger, session.outputs, "figure", id, name, request.scale, identity, content, group
+    )
