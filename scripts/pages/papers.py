@@ -142,12 +142,14 @@ def figures(name: str) -> str:
     return _narrow(rows) + _made(paper["figures"], "icl figure figure=PAPER/all")
 
 
-def _claim_row(claim: Mapping[str, Any], of: str = "") -> str:
+def _claim_row(claim: Mapping[str, Any], of: str = "", at_laptop: str = "") -> str:
+    """Return the row of a claim; a verdict at scale=laptop is said where it is another."""
+    other = f"<br>at laptop {at_laptop}" if at_laptop not in ("", claim["verdict"]) else ""
     kind = _kind(KINDS.get(claim.get("kind", ""), ""))
     measured = (
         f"{_cell(brief(claim['measured'], 3))}{kind}<br>*Compared with:* {_cell(brief(claim['bound'], 3))}"
     )
-    return f"| {of}{_cell(claim['claim'])} | {_verdict(claim)} | {measured} |"
+    return f"| {of}{_cell(claim['claim'])} | {_verdict(claim)}{other} | {measured} |"
 
 
 def paperscale() -> str:
@@ -159,25 +161,22 @@ def paperscale() -> str:
         took, threads = _duration(figure["seconds"]), figure["threads"]
         on = f"{threads} thread{'s' if threads > 1 else ''} of {figure['cpu']}"
         rows = ["| claim | verdict | measured, and what it is compared with |", "|---|---|---|"]
-        rows += [_claim_row(claim) for claim in figure["claims"]]
+        laptop = {claim["claim"]: claim["verdict"] for claim in stored["figures"][id].get("claims", [])}
+        rows += [_claim_row(claim, at_laptop=laptop.get(claim["claim"], "")) for claim in figure["claims"]]
         made = f"{figure['date']}, commit {figure['commit'][:10]}: {took} on {on}"
-        source = f" from=docs/records/paper/{paper}" if figure["archived"] else ""
         blocks += [
             f"## {name}, {stored['figures'][id]['reference']}",
             f"![{id} at the paper's scale](../img/paper/{id.replace('/', '-')}.png)",
             f"*{_escaped(figure['caption'])}*",
             _narrow(rows),
-            f"*`icl figure figure={id} scale=paper{source}`, {_escaped(made)}.*",
+            f"*`icl figure figure={id} scale=paper from=docs/records/paper/{paper}`, {_escaped(made)}.*",
         ]
     return "\n\n".join(blocks)
 
 
 def paper_scale_figures() -> dict[str, dict[str, Any]]:
-    """Return the figures in docs/records/paper: those of the archives, and of earlier times, without runs."""
+    """Return the figures in the archives of docs/records/paper."""
     found: dict[str, dict[str, Any]] = {}
-    for path in sorted((RECORDS / "paper").glob("*.json")):
-        earlier = json.loads(path.read_text(encoding="utf-8"))
-        found |= {id: {**figure, "archived": False} for id, figure in earlier.items()}
     for manifest in sorted((RECORDS / "paper").glob(f"*/{MANIFEST}")):
         archive = Archive.at(str(manifest.parent))
         for folder in sorted(archive.path.glob("figures/*/*/paper")):
@@ -191,7 +190,6 @@ def _archived_figure(record: Mapping[str, Any], archive: Archive) -> dict[str, A
     runs = {run.path: run.run["seconds"] for run in copied_runs(record, archive).values()}
     return {
         **{key: document[key] for key in ("caption", "claims")},
-        "archived": True,
         "seconds": sum(runs.values()) + document["drawing_seconds"],
         "date": datetime.fromtimestamp(record["written"], UTC).date().isoformat(),
         "commit": commit_of(made_by),
