@@ -26,11 +26,13 @@ from icl.kernel.normal import Array, standard_normal
 from icl.tasks.estimators import SampledGram, SampledTokens
 from icl.tasks.law import Draw, Estimator, Generators, Model
 from icl.tasks.prompts import GramPrompt, TokenPrompt
+from icl.tasks.tilted import tilt
 from icl.tasks.token_law import TokenLaw
 from icl.tasks.wishart import bartlett_factor, squares
 
 COVARIANCES = ("prompt", "batch")
 MAX_DIM = 512
+TILTS = (1.0, 1.3, 1.0, 1.7, 1.0, 2.2)  # inflations of neighbouring prompts: half of them are plain
 
 
 class ConditionedRegression:
@@ -146,7 +148,33 @@ class ConditionedRegressionLaw(TokenLaw):
     def gram_prompts(self, generators: Generators, batch: int) -> GramPrompt:
         """Prompts by Bartlett's decomposition: no token is ever drawn."""
         F_RBDD, w_RBD, x_RBD = self._draw_queries(generators, batch)
-        gram_RBPP = self._grams(generators, F_RBDD, w_RBD)
+        return self._prompt(self._grams(generators, F_RBDD, w_RBD), w_RBD, x_RBD)
+
+    def tilted_prompts(
+        self, generators: Generators, batch: int, inflations: Sequence[float]
+    ) -> tuple[GramPrompt, Tensor]:
+        """Prompts in some of which the largest eigenvalue of white S', the query among the tokens, is
+        inflated, and their weights, (R, B): icl.tasks.tilted.
+
+        c s_1 for s_1 multiplies all white tokens u by T = I + (sqrt(c) - 1) v v^T, v its eigenvector. What
+        turns the tokens into one another is uniform and independent of S', so that query and mean of the
+        tokens are those of such an S'; noise and w are drawn as ever.
+        """
+        F_RBDD, w_RBD, u_RBD = self._draw_tasks(generators, batch)
+        found = []
+        for rng, n, F_BDD, w_BD, u_BD in zip(generators, self.context_R, F_RBDD, w_RBD, u_RBD, strict=True):
+            factor_EKB, u_DB = self._factor(rng, n, batch), u_BD.T.numpy()
+            W_DDB = (squares(factor_EKB[: self.dim]) * n + u_DB * u_DB[:, None]) / (n + 1)
+            c_B, _, top_BD, weight_B = tilt(np.moveaxis(W_DDB, -1, 0), n + 1, inflations)
+            root_DDB, top_DB = F_BDD.movedim(0, -1).numpy(), top_BD.T
+            stretched_DB = np.einsum("ijb,jb->ib", root_DDB, top_DB) * (np.sqrt(c_B) - 1)
+            root_DDB = root_DDB + stretched_DB[:, None] * top_DB
+            gram_PPB = self._gram_PPB(factor_EKB, root_DDB, w_BD.T.numpy())
+            found.append((gram_PPB, np.einsum("ijb,jb->ib", root_DDB, u_DB), weight_B))
+        gram_RPPB, x_RDB, weight_RB = (torch.from_numpy(np.stack(of)) for of in zip(*found, strict=True))
+        return self._prompt(gram_RPPB.movedim(-1, 1), w_RBD, x_RDB.movedim(-1, 1)), weight_RB
+
+    def _prompt(self, gram_RBPP: Tensor, w_RBD: Tensor, x_RBD: Tensor) -> GramPrompt:
         query_RBP = torch.nn.functional.pad(x_RBD, (0, 1))
         if self.constant:
             query_RBP = torch.nn.functional.pad(query_RBP, (0, 1), value=1.0)
@@ -160,6 +188,12 @@ class ConditionedRegressionLaw(TokenLaw):
 
     def _draw_queries(self, generators: Generators, batch: int) -> tuple[Tensor, Tensor, Tensor]:
         """F, w and the query's x, shapes (R, B, D, D), (R, B, D), (R, B, D)."""
+        F_RBDD, w_RBD, u_RBD = self._draw_tasks(generators, batch)
+        F_RDDB, u_RDB = F_RBDD.movedim(1, -1).numpy(), u_RBD.movedim(1, -1).numpy()
+        return F_RBDD, w_RBD, torch.from_numpy(np.einsum("rijb,rjb->rib", F_RDDB, u_RDB)).movedim(-1, 1)
+
+    def _draw_tasks(self, generators: Generators, batch: int) -> tuple[Tensor, Tensor, Tensor]:
+        """F, w and the query's white u, shapes (R, B, D, D), (R, B, D), (R, B, D)."""
         F_RDDB = torch.from_numpy(
             np.stack([np.moveaxis(self.roots(rng, batch), 0, -1) for rng in generators])
         )
@@ -167,26 +201,30 @@ class ConditionedRegressionLaw(TokenLaw):
         w_RDB, u_RDB = torch.from_numpy(normal).unbind(1)
         w_RDB = w_RDB.clone()
         w_RDB[:, self.active :] = 0
-        x_RDB = torch.from_numpy(np.einsum("rijb,rjb->rib", F_RDDB.numpy(), u_RDB.numpy()))
-        return F_RDDB.movedim(-1, 1), w_RDB.movedim(-1, 1), x_RDB.movedim(-1, 1)
+        return F_RDDB.movedim(-1, 1), w_RDB.movedim(-1, 1), u_RDB.movedim(-1, 1)
 
     def _grams(self, generators: Generators, F_RBDD: Tensor, w_RBD: Tensor) -> Tensor:
         """Return the Gram matrices of tokens (x, y) or (x, y, 1) from factors of them."""
         per_replica = zip(generators, self.context_R, F_RBDD, w_RBD, strict=True)
         grams = [
-            self._gram_PPB(rng, n, F.movedim(0, -1).numpy(), w.T.numpy()) for rng, n, F, w in per_replica
+            self._gram_PPB(self._factor(rng, n, len(w)), F.movedim(0, -1).numpy(), w.T.numpy())
+            for rng, n, F, w in per_replica
         ]
         return torch.from_numpy(np.stack(grams)).movedim(-1, 1)
 
-    def _gram_PPB(self, rng: np.random.Generator, n: int, F_DDB: Array, w_DB: Array) -> Array:
-        """Return one replica's. With a constant the mean of u is seen: it is one more column of the factor,
-        and the rest is Wishart of N - 1 around it."""
-        D, B = w_DB.shape
-        E, C = D + (self.label_noise > 0), int(self.constant)
-        factor_EKB = bartlett_factor(rng, n - C, E, B)
+    def _factor(self, rng: np.random.Generator, n: int, batch: int) -> Array:
+        """Return a factor of one replica's white S, (E, K, B), noise last. With a constant the mean of u is
+        seen: it is one more column of the factor, and the rest is Wishart of N - 1 around it."""
+        E, C = self.dim + (self.label_noise > 0), int(self.constant)
+        factor_EKB = bartlett_factor(rng, n - C, E, batch)
         if self.constant:
-            factor_EKB = np.concatenate([factor_EKB, standard_normal(rng, (E, 1, B))], axis=1)
+            factor_EKB = np.concatenate([factor_EKB, standard_normal(rng, (E, 1, batch))], axis=1)
         factor_EKB /= n**0.5
+        return factor_EKB
+
+    def _gram_PPB(self, factor_EKB: Array, F_DDB: Array, w_DB: Array) -> Array:
+        """Return one replica's."""
+        D, B = w_DB.shape
         tokens_IKB = np.empty((D + 1, *factor_EKB.shape[1:]))
         np.einsum("ijb,jkb->ikb", F_DDB, factor_EKB[:D], out=tokens_IKB[:D])
         np.einsum("ib,ikb->kb", w_DB, tokens_IKB[:D], out=tokens_IKB[D])
@@ -207,7 +245,9 @@ class ConditionedRegressionLaw(TokenLaw):
             super().estimators(model)  # refuses contexts that differ
             return {"sampled": lambda: TokensPerDimension(self)}
         sampled: dict[str, Callable[[], Estimator]] = {"sampled": lambda: GramPerDimension(self, model)}
-        return {"expected": lambda: Expected(self), **sampled} if model.parametrization.mask else sampled
+        if model.parametrization.mask:
+            return {"expected": lambda: Expected(self), **sampled}
+        return {**sampled, "tilted": lambda: TiltedPerDimension(self, model)}
 
     @property
     def exact_where(self) -> str:
@@ -231,6 +271,28 @@ class OfLaw(Estimator):
 class GramPerDimension(OfLaw, SampledGram):
     def risk(self, model: Model, draw: Draw) -> Tensor:
         return super().risk(model, draw) / self.law.dim
+
+
+class TiltedPerDimension(GramPerDimension):
+    """Prompts without a mask some of which have an inflated largest eigenvalue, each with its weight: deep
+    stacks are polynomials of high degree in it, and a few prompts in 10,000 carry their risk."""
+
+    def __init__(self, law: ConditionedRegressionLaw, model: Model) -> None:
+        super().__init__(law, model)
+        self._plain = GramPerDimension(law, model)
+
+    @property
+    def plain(self) -> Estimator:
+        return self._plain.of(self.law)
+
+    def draw(self, generators: Generators, batch: int) -> Draw:
+        prompt, weight_RB = self.law.tilted_prompts(generators, batch, TILTS)
+        return self.tensors(prompt.with_query()) | {"weight": weight_RB.contiguous()}
+
+    def risk(self, model: Model, draw: Draw) -> Tensor:
+        last_RB = model.last_entry(draw["gram"], draw["query"])
+        off_RB = self.law.read_out * last_RB - draw["target"]
+        return (draw["weight"] * off_RB.square()).mean(-1) / self.law.dim
 
 
 class TokensPerDimension(OfLaw, SampledTokens):

@@ -24,7 +24,9 @@ class SampledGram(Estimator):
         return prompt if self.mask else prompt.with_query()
 
     def draw(self, generators: Generators, batch: int) -> Draw:
-        prompt = self.prompts(generators, batch)
+        return self.tensors(self.prompts(generators, batch))
+
+    def tensors(self, prompt: GramPrompt) -> Draw:
         tensors = {"gram": prompt.gram_RBPP, "query": prompt.query_RBP, "target": prompt.target_RB}
         return {name: tensor.movedim(1, -1).contiguous() for name, tensor in tensors.items()}
 

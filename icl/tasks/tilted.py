@@ -51,13 +51,22 @@ def draw_tilted(
     """(W, weight) with shapes (B, D, D) and (B,); neighbours are of different components, so that any long
     piece of the draws has them all."""
     W_BDD = draw_wishart(rng, n, dim, batch) / n
-    c_B = np.asarray(inflations)[np.arange(batch) % len(inflations)]
+    c_B, s_B, top_BD, weight_B = tilt(W_BDD, n, inflations)
+    W_BDD = W_BDD + ((c_B - 1) * s_B)[:, None, None] * top_BD[:, :, None] * top_BD[:, None, :]
+    return W_BDD, weight_B
+
+
+def tilt(
+    W_BDD: np.ndarray, n: int, inflations: Sequence[float]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(c, s_1, its eigenvector, weight) of each draw: with s_1 multiplied by c it has this weight."""
+    c_B = np.asarray(inflations)[np.arange(len(W_BDD)) % len(inflations)]
     s_BD, U_BDD = np.linalg.eigh(W_BDD)
-    top_BD = U_BDD[:, :, -1]
-    W_BDD = W_BDD + ((c_B - 1) * s_BD[:, -1])[:, None, None] * top_BD[:, :, None] * top_BD[:, None, :]
+    first_B = s_BD[:, -1].copy()
     s_BD[:, -1] *= c_B
-    counts_C = np.bincount(np.arange(batch) % len(inflations), minlength=len(inflations))
-    return W_BDD, 1 / (density_ratios(s_BD, n, inflations) @ (counts_C / batch))
+    counts_C = np.bincount(np.arange(len(W_BDD)) % len(inflations), minlength=len(inflations))
+    weight_B = 1 / (density_ratios(s_BD, n, inflations) @ (counts_C / len(W_BDD)))
+    return c_B, first_B, U_BDD[:, :, -1], weight_B
 
 
 def density_ratios(s_BD: np.ndarray, n: int, inflations: Sequence[float]) -> np.ndarray:

@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from icl.errors import InputError
-from icl.models import LinearTransformer, SparseA
+from icl.models import LSA, LinearTransformer, SparseA
 from icl.random import generator
 from icl.tasks import ConditionedRegression
+from icl.tasks.conditioned_regression import TILTS
 
 SIGMAS = 5.0
 
@@ -54,3 +55,39 @@ def test_a_lesson_cuts_w_alone():
 def test_a_mask_needs_the_model_that_has_it():
     with pytest.raises(InputError, match="only model=lsa"):
         law(constant=True).estimators(LinearTransformer(SparseA(3, 1)))
+
+
+@pytest.mark.parametrize(
+    ("task", "degree"),
+    [({"constant": True, "label_noise": 0.3}, 1), ({"dim": 2, "context": 2, "constant": True}, 2)],
+)
+def test_weighted_means_of_tilted_prompts_are_those_of_plain_ones(task, degree):
+    """What the factor of a context does to query, mean, labels and noise, against prompts that have none."""
+    D, count = task.get("dim", 3), 30_000
+    tilted, weight_RB = law(**task).tilted_prompts(streams(), count, TILTS)
+    plain = law(**task).gram_prompts(streams(1), count)
+    own_RBPP = tilted.with_query().gram_RBPP
+    assert weight_RB.max() <= 2 and own_RBPP[..., 0, 0].quantile(0.999) > plain.gram_RBPP[..., 0, 0].max()
+    for mean in (
+        lambda p: p.gram_RBPP[..., 0, 0] ** degree,
+        lambda p: p.gram_RBPP[..., D, D],
+        lambda p: p.gram_RBPP[..., 0, -1] ** 2,
+        lambda p: p.query_RBP[..., 0] ** 2 * p.gram_RBPP[..., 0, 0],
+        lambda p: p.query_RBP[..., 0] * p.gram_RBPP[..., 0, D] * p.target_RB,
+    ):
+        seen_RB, other_RB = weight_RB * mean(tilted), mean(plain)
+        error_R = ((seen_RB.var(1) + other_RB.var(1)) / count) ** 0.5
+        assert ((seen_RB.mean(1) - other_RB.mean(1)).abs() < SIGMAS * error_R).all()
+
+
+def test_the_tilted_risk_is_the_sampled_one():
+    model = LinearTransformer(LSA(3, 2, 1, scalars=[0.2, 0.3, 0.1, 1.1], init_std=0.01))
+    model.parametrization.initialise([0, 1])
+    offered = law(constant=True, largest=[1.0, 1.0]).estimators(model)
+    tilted, sampled = (offered[name]() for name in ("tilted", "sampled"))
+    assert list(offered) == ["sampled", "tilted"] and tilted.plain is not None and sampled.plain is None
+    means = [[of.risk(model, of.draw(streams(k), 3000)) for k in range(8)] for of in (tilted, sampled)]
+    (a_R, b_R), (s_R, t_R) = zip(
+        *((torch.stack(m).mean(0), torch.stack(m).std(0)) for m in means), strict=True
+    )
+    assert ((a_R - b_R).abs() < SIGMAS * torch.hypot(s_R, t_R) / 8**0.5).all() and (s_R < 0.2 * a_R).all()

@@ -34,9 +34,10 @@ class Fig8:
         lr: float | None = None,
         grown: bool = False,
         starts: int = 1,
+        tilted: bool = False,
     ) -> None:
         self.size = RegressionSize(
-            dim, context, layers, seeds, steps, prompts, lr=lr, grown=grown, starts=starts
+            dim, context, layers, seeds, steps, prompts, lr=lr, grown=grown, starts=starts, tilted=tilted
         )
         self.laws = laws(numbers("conditions", conditions, 1), numbers("noises", noises, 0))
 

@@ -41,6 +41,7 @@ GROWN = {
     False: {"optimizer.schedule.factors": [1, 2], "model.init_std": 0.1},
     True: {"optimizer.lr": 0.04, "optimizer.schedule.factors": [1, 1, 0.25], "model.init_std": 0.2},
 }
+TILTED = {"train.estimator": "tilted", "optimizer.schedule.factors": [1]}
 CHUNK = 4000  # prompts at a time
 EVALUATED = 0  # the seed of the prompts that all are judged on
 PUBLISHED_LARGEST = (1.0, 1.0)  # the published code draws N(0, I) where kappa = 1
@@ -75,7 +76,7 @@ class RegressionSize:
     that begin at the family's best point; null: none of these. `name`: what the settings begin with. `lr`: of
     training from random weights, null for the experiment's own. `grown`: one run for all depths from
     TOGETHER on, which adds a layer after each `steps` steps and goes on from the best of so many `starts` of
-    each seed."""
+    each seed; `tilted`, without a mask: on prompts that show the tail of its loss."""
 
     dim: int
     context: int
@@ -88,10 +89,14 @@ class RegressionSize:
     lr: float | None = None
     grown: bool = False
     starts: int = 1
+    tilted: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.grown, bool):
-            raise InputError(f"{KEY}.grown={self.grown}: must be true or false")
+        for name, value in (("grown", self.grown), ("tilted", self.tilted)):
+            if not isinstance(value, bool):
+                raise InputError(f"{KEY}.{name}={value}: must be true or false")
+        if self.tilted and not self.grown:
+            raise InputError(f"{KEY}.tilted=true: needs {KEY}.grown=true")
         if whole(f"{KEY}.starts", self.starts, 1, 100) > 1 and not self.grown:
             raise InputError(f"{KEY}.starts={self.starts}: needs {KEY}.grown=true")
         whole(f"{KEY}.dim", self.dim, 1, 64)
@@ -158,6 +163,7 @@ class RegressionSize:
             "callbacks.growth.first": TOGETHER,
             "callbacks.growth.starts": self.starts,
             **GROWN[mask],
+            **(TILTED if self.tilted and not mask else {}),
         }
         return runner.train("giannou/lsa", self._of_law(law, mask) | growing)
 

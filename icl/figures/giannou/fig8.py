@@ -82,8 +82,11 @@ class Fig8(regression.LossByLaw):
             {key: f"{sum(below)} of {len(below)} seeds" for key, below in seeds.items()},
             f"every seed, {LEVEL:.1%} intervals over prompts",
             "holds" if all_below else "fails" if self.decisive else "undecided",
-            expected="holds" if self.decisive or layers == "two layers" else "undecided",
-            remarks=["A matter of budget: icl figure figure=giannou/fig8 scale=paper decides."],
+            remarks=[
+                "A few prompts in 10,000, in which S' has a large eigenvalue, carry the loss of three layers "
+                "that plain prompts trained: figure.experiment.tilted=true trains on prompts that show them.",
+                "Undecided where training is too short: icl figure figure=giannou/fig8 scale=paper decides.",
+            ],
             kind="sampled",
         )
 

@@ -1,5 +1,7 @@
 """Tests of Figures 2, 3, 4 and 8: the runs they request, the numbers computed from them, and their claims."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -110,8 +112,13 @@ def test_which_run_grows():
     assert grown["seeds"] == [0, 1000, 4, 1004] and grown["train.steps"] == 20 and grown["model.layers"] == 3
     assert grown["callbacks.growth.every"] == grown["optimizer.schedule.every"] == 10
     assert list(runs_of(stacks)) == ["kappa1_masked_L1", "kappa1_masked_grown"]
-    with pytest.raises(InputError, match=r"starts=2: needs figure\.experiment\.grown=true"):
-        RegressionSize(**SIZE, prompts=100, starts=2)
+    tilted = dataclasses.replace(size, tilted=True)
+    for mask in (False, True):
+        tilted.grow(runner, PAPER, mask)
+    assert [asked["train.estimator"] for _, asked in runner.asked[-2:]] == ["tilted", "expected"]
+    for wrong in ({"starts": 2}, {"tilted": True}):
+        with pytest.raises(InputError, match=r"(starts=2|tilted=true): needs figure\.experiment\.grown=true"):
+            RegressionSize(**SIZE, prompts=100, **wrong)
 
 
 def test_losses_beside_the_best_point(second):
