@@ -2,9 +2,10 @@
 
 Tested over all A of eq. (8), w ~ N(0, Sigma^{-1}): the minimum on S = {A_l = a_l Sigma^{-1}} as the least
 risk of L layers. The risk is exact off S as well, by words in S. For L = 1 it is convex in A, and the
-minimum on S is the global one. For L = 2 and 3 descents from many random starts, none of them symmetric, look
-for a lower one: finding it would refute the claim, finding none leaves it open. How open a rational lower
-bound over all A says (icl.theory.ahn.equivariant_bound).
+minimum on S is the global one. For L = 2 the excess over the minimum on S is a sum of squares of invariant
+polynomials in A_0 and A_1, which proves it (icl.theory.ahn.two_layer_certificate). For L = 3 this is open;
+how far a rational lower bound over all A says (icl.theory.ahn.equivariant_bound). Descents from many random
+starts, none of them symmetric, look for a lower risk: finding one would refute the claim.
 
 Whitened throughout, where Sigma drops out. L layers, D covariates, K starts.
 """
@@ -24,6 +25,7 @@ from icl.checks.settings import integer, search_starts, validate
 from icl.checks.verdict import Control, Finding
 from icl.random import generator
 from icl.theory.ahn.invariant_risk import InvariantRisk
+from icl.theory.ahn.two_layer_certificate import certify
 from icl.theory.expected_traces import sparse_a_risk
 from icl.theory.quadratic import EPSILON
 
@@ -34,6 +36,8 @@ SOURCE = (
     "relative to the minimum on S, the largest over the depths"
 )
 GAP = "rounding, as for the search: a lower bound that S attains"
+SQUARES = "least eigenvalue of the sum of squares, as a share of its trace: more would make it a difference"
+CONTROL_SCALE = 1.001
 SLOPE = "rounding: 64 eps times the dimension, as a share of the gradient at A = 0"
 
 
@@ -43,7 +47,7 @@ class GlobalOptimum:
 
     dim: int = integer(5, 2, 6, "words of length 6 in dim x dim matrices take minutes")
     context: int = integer(20, 1, 100_000, "the risk falls into the rounding of its terms")
-    layers: int = integer(3, 2, 3, "the risk has words longer than 6")
+    layers: int = integer(2, 2, 3, "the risk has words longer than 6")
     starts: int = search_starts(4)
     seed: int = integer(0, 0)
 
@@ -67,18 +71,27 @@ class GlobalOptimum:
         certified = {
             str(depth): certified_bound(self.dim, self.context, depth, self.seed) for depth in depths
         }
+        squares = certify(self.dim, self.context, generator(self.seed, "check"))
         error, rounding = max(((e, r) for _, e, r in certified.values()), key=lambda pair: pair[0] / pair[1])
-        possible = {L: bound / risks[L] - 1 for L, (bound, _, _) in certified.items()}
+        lower_bounds = {L: bound for L, (bound, _, _) in certified.items()}
+        proved = 0 <= squares.error < squares.margin
+        if proved:
+            lower_bounds["2"] = risks["2"]
+        possible = {L: bound / risks[L] - 1 for L, bound in lower_bounds.items()}
         lower_than_on_s = self._control()
+        off = certify(self.dim, self.context, generator(self.seed, "check"), CONTROL_SCALE)
         return finding(
             [
                 searched(lowest_excess=min(excess.values()))
                 .means("lowest risk found over all A minus the least risk on S, relative, over depths")
                 .judged("fails" if lower else "holds", ">", -max(shares), SOURCE),
                 # what no A can be below decides for S; that a search finds nothing does not
-                exact(certified_gap=-min(possible.values()))
+                exact(certified_gap=abs(min(possible.values())))
                 .means("share by which the lower bound for every A is below the least risk on S, over depths")
                 .at_most(max(shares), GAP, otherwise="undecided"),
+                tried(squares_error=squares.error)
+                .means("error at random A of the risk less that on S, two layers, as a sum of squares")
+                .at_most(squares.margin, SQUARES, otherwise="undecided"),
                 tried(certificate_error=error)
                 .means("inner product that must vanish for the lower bound, at a random A")
                 .at_most(rounding, CERTIFIED),
@@ -96,12 +109,17 @@ class GlobalOptimum:
                 exact(
                     starts=self.starts,
                     risk_by_layers=risks,
-                    lower_bound_by_layers={L: bound for L, (bound, _, _) in certified.items()},
+                    lower_bound_by_layers=lower_bounds,
+                    equivariant_bound_by_layers={L: bound for L, (bound, _, _) in certified.items()},
+                    squares_error_off_optimum=off.error,
                     least_possible_excess_by_layers=possible,
                 ).means(
                     starts="number of random starts per depth",
                     risk_by_layers="least risk on S, by depth",
                     lower_bound_by_layers="certified lower bound of the risk for every A, by depth",
+                    equivariant_bound_by_layers="rational lower bound of the risk for every A, by depth",
+                    squares_error_off_optimum="that error at 1.001 times the best multiples, where no sum "
+                    "of squares exists",
                     least_possible_excess_by_layers="relative difference of the lower bound from the "
                     "least risk on S, by depth",
                 ),
@@ -110,18 +128,29 @@ class GlobalOptimum:
                 "the same excess for w ~ N(0, I) and L = 2, where the search finds matrices of lower risk "
                 "than the multiples of Sigma^-1",
                 lower_than_on_s,
-                lower_than_on_s < -max(shares),
+                lower_than_on_s < -max(shares) and off.error > off.margin,
             ),
             notes=[
-                f"undecided: none of {self.starts} random starts per depth ends below the best point of S, "
-                "but a search is no proof; check.starts=K searches further, and "
-                "least_possible_excess_by_layers says how much lower any A can be.",
+                *self._undecided(proved),
+                "For two layers the risk less that on S is a sum of squares: <m, G m'> over products of the "
+                "entries of A_0 and A_1 that vanish on S's best point, with positive definite G.",
                 "For one layer the risk is convex in A and its minimum is on S.",
                 "The lower bound holds for every A: it is the least risk over all K = I + S T(S) with a "
                 "polynomial T of the same degree, in exact rational numbers. The K that attains it must be "
                 "orthogonal to the change that any A makes, which certificate_error tests at a random A.",
             ],
         )
+
+    def _undecided(self, proved: bool) -> list[str]:
+        open_depths = [] if proved else ["two"]
+        if self.layers == 3:
+            open_depths.append("three")
+        return [
+            f"undecided: for {depth} layers none of {self.starts} random starts ends below the best point "
+            "of S, and least_possible_excess_by_layers says how much lower any A can be. No number of starts "
+            "(check.starts) proves that none is lower; one that ends lower refutes it."
+            for depth in open_depths
+        ]
 
     def _ends(self, depth: int) -> Tensor:
         """(K,): exact risk where a descent over all A from each random start ends."""

@@ -53,7 +53,7 @@ from icl.checks.ahn.theorem4 import Theorem4
 from icl.checks.ahn.theorem5 import Theorem5
 from icl.models import gram, tokens
 from icl.theory import wishart
-from icl.theory.ahn import equivariant_bound
+from icl.theory.ahn import equivariant_bound, two_layer_certificate
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.theory.ahn.relu_risk import ReluRisk
 from icl.theory.closed_forms import isotropic_risk, theorem1_risk
@@ -314,10 +314,22 @@ CASES: dict[Any, Case] = {
             ),
             **SMALL, layers=2,
         ),
+        # a sum of squares that is none is seen
+        Mutants(
+            *(
+                Mutant(two_layer_certificate, name, wrong, "undecided", of="certified_gap")
+                for name, wrong in (
+                    ("_kinds", lambda right, *of: right(*of)[:2]),
+                    ("_risk", lambda right, A, context: right(A, context + 1)),
+                    ("_symmetric", lambda right, entries, M: -right(entries, M)),
+                )
+            ),
+            **SMALL | {"starts": 1},
+        ),
         # a lower point refutes it and a search that does not move shows nothing
         Mutants(
             Mutant(InvariantRisk, "optimum", worse, of="lowest_excess"),
-            blinded(global_optimum, "descend", lambda right, risk, start: start), **SMALL, layers=2,
+            blinded(global_optimum, "descend", lambda right, risk, start: start), **SMALL, layers=3,
         ),
     ),
     LargeContext: Case(
