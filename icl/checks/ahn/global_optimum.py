@@ -82,16 +82,19 @@ class GlobalOptimum:
         off = certify(self.dim, self.context, generator(self.seed, "check"), CONTROL_SCALE)
         return finding(
             [
-                searched(lowest_excess=min(excess.values()))
-                .means("lowest risk found over all A minus the least risk on S, relative, over depths")
-                .judged("fails" if lower else "holds", ">", -max(shares), SOURCE),
                 # what no A can be below decides for S; that a search finds nothing does not
                 exact(certified_gap=abs(min(possible.values())))
                 .means("share by which the lower bound for every A is below the least risk on S, over depths")
                 .at_most(max(shares), GAP, otherwise="undecided"),
+                searched(lowest_excess=min(excess.values()))
+                .means("lowest risk found over all A minus the least risk on S, relative, over depths")
+                .judged("fails" if lower else "holds", ">", -max(shares), SOURCE),
                 tried(squares_error=squares.error)
                 .means("error at random A of the risk less that on S, two layers, as a sum of squares")
                 .at_most(squares.margin, SQUARES, otherwise="undecided"),
+                tried(squares_error_off_optimum=off.error).means(
+                    "that error at 1.001 times the best multiples, where no sum of squares exists"
+                ),
                 tried(certificate_error=error)
                 .means("inner product that must vanish for the lower bound, at a random A")
                 .at_most(rounding, CERTIFIED),
@@ -111,15 +114,12 @@ class GlobalOptimum:
                     risk_by_layers=risks,
                     lower_bound_by_layers=lower_bounds,
                     equivariant_bound_by_layers={L: bound for L, (bound, _, _) in certified.items()},
-                    squares_error_off_optimum=off.error,
                     least_possible_excess_by_layers=possible,
                 ).means(
                     starts="number of random starts per depth",
                     risk_by_layers="least risk on S, by depth",
                     lower_bound_by_layers="certified lower bound of the risk for every A, by depth",
                     equivariant_bound_by_layers="rational lower bound of the risk for every A, by depth",
-                    squares_error_off_optimum="that error at 1.001 times the best multiples, where no sum "
-                    "of squares exists",
                     least_possible_excess_by_layers="relative difference of the lower bound from the "
                     "least risk on S, by depth",
                 ),

@@ -1,5 +1,6 @@
 """looped: layers that may differ do not gain: the best that a search over all A_1 ... A_L finds is the
-optimum on multiples of Sigma^-1, with L different steps. The effect is one of sharing.
+optimum on multiples of Sigma^-1, with L different steps. The effect is one of sharing. For two layers a sum
+of squares proves it (icl.theory.ahn.two_layer_certificate).
 
 K starts, L layers, D covariates.
 """
@@ -14,25 +15,29 @@ from scipy.optimize import minimize
 
 from icl.checks.looped.support import second_route
 from icl.checks.looped.support.settings import LoopedSettings
-from icl.checks.numbers import exact, finding, searched
+from icl.checks.numbers import Numbers, exact, finding, searched, tried
 from icl.checks.settings import integer, search_starts
 from icl.checks.verdict import Control, Finding
 from icl.errors import InputError
 from icl.models import LinearTransformer, SparseA
 from icl.progress import track
 from icl.random import generator
+from icl.theory.ahn.two_layer_certificate import Certificate, certify
 from icl.theory.looped.weighted import Array
 
 REACHED = 1e-6
 ROUNDING_OF_SEARCH = 1e-9
+PROVED_DIM = 6
+SQUARES = "least eigenvalue of the sum of squares, as a share of its trace: more would make it a difference"
 SOURCE = "0 less 10^-9, what rounding leaves of a risk; a search that finds nothing lower is no proof"
 
 
 @dataclass(eq=False)
 class SeparateLayers(LoopedSettings):
-    """Settings: of LoopedSettings; random `starts`. Beyond d = 2 the risk is exact to three layers."""
+    """Settings: of LoopedSettings; random `starts`. Beyond d = 2 the risk is exact to three layers, and the
+    proof for two is to d = 6."""
 
-    layers: int = integer(3, 2, 8)
+    layers: int = integer(2, 2, 8)
     starts: int = search_starts(4)
 
     reference = "statement 6"
@@ -51,16 +56,21 @@ class SeparateLayers(LoopedSettings):
         least = float(self.steps.separate_risk)
         rng = generator(self.seed, "search")
         ends = [self._end(rng) / least - 1 for _ in track(range(self.starts), "starts", self.starts)]
-        lowest = min(ends)
+        lowest, proved = min(ends), self.layers == 2 and self.dim <= PROVED_DIM
+        squares = certify(self.dim, self.context, generator(self.seed, "check")) if proved else None
         return finding(
             [
+                self._squares(squares),
                 searched(lowest_excess=lowest)
                 .means(
                     "least risk found over all separate layers, relative to that of the best multiples, "
                     "less 1"
                 )
                 .judged(
-                    "fails" if lowest < -ROUNDING_OF_SEARCH else "undecided", ">", -ROUNDING_OF_SEARCH, SOURCE
+                    "fails" if lowest < -ROUNDING_OF_SEARCH else "holds" if squares else "undecided",
+                    ">",
+                    -ROUNDING_OF_SEARCH,
+                    SOURCE,
                 ),
                 searched(starts_that_end_there=sum(end < REACHED for end in ends)).means(
                     "number of starts that end within 10^-6 of the best multiples"
@@ -76,7 +86,22 @@ class SeparateLayers(LoopedSettings):
                 ),
             ],
             self._control(),
-            notes=["No start found a lower risk: that is no proof. What decides it is one that does."],
+            notes=[
+                "For two layers the risk less that of the best multiples is a sum of squares."
+                if squares and squares.error < squares.margin
+                else "undecided: no start found a lower risk, and no number of starts is a proof; one that "
+                f"does refutes it. To {PROVED_DIM} dimensions check.layers=2 is proved, for two "
+                "and more context tokens."
+            ],
+        )
+
+    def _squares(self, squares: Certificate | None) -> Numbers:
+        if squares is None:
+            return exact()
+        return (
+            tried(squares_error=squares.error)
+            .means("error at random layers of the risk less that of the best multiples, as squares")
+            .at_most(squares.margin, SQUARES, otherwise="undecided")
         )
 
     def _control(self) -> Control:

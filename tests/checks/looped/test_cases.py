@@ -16,6 +16,7 @@ from icl.checks.looped.shift import Shift
 from icl.checks.looped.support import rotations, tokens, witness
 from icl.checks.looped.symmetric_optimum_is_scalar import SymmetricOptimumIsScalar
 from icl.errors import InputError
+from icl.theory.ahn import two_layer_certificate
 from icl.theory.looped.equal_steps import EqualSteps, antisymmetric
 from icl.theory.looped.plane import PlaneRisk
 from tests.checks.asking import Case, Holds, Mutant, Mutants, mutants_test, settings_test
@@ -120,9 +121,21 @@ CASES = {
         Holds({}, {"context": 100, "seed": 2}, starts=2, steps_taken=600),
     ),
     SeparateLayers: Case(
-        Holds({}, {"layers": 4, "context": 3}, {"dim": 3, "layers": 2}, starts=2, verdict="undecided"),
+        Holds({}, {"dim": 3, "context": 5}, {"dim": 1}, {"dim": 2, **ILL}, starts=2),
+        Holds({"layers": 3}, {"layers": 4, "context": 3}, starts=2, verdict="undecided"),
         Mutants(
             Mutant(EqualSteps, "separate_risk", property(least_of_equal), "undecided", "control"),
+            starts=2,
+            layers=3,
+        ),
+        Mutants(
+            Mutant(
+                two_layer_certificate,
+                "_kinds",
+                lambda right, *of: right(*of)[:2],
+                "undecided",
+                "squares_error",
+            ),
             starts=2,
         ),
     ),
