@@ -3,7 +3,7 @@
 Tested over all A of eq. (8), w ~ N(0, Sigma^{-1}): the minimum on S = {A_l = a_l Sigma^{-1}} as the least
 risk of L layers. The risk is exact off S as well, by words in S. For L = 1 it is convex in A, and the
 minimum on S is the global one. For L = 2 the excess over the minimum on S is a sum of squares of invariant
-polynomials in A_0 and A_1, which proves it (icl.theory.ahn.two_layer_certificate). For L = 3 this is open;
+polynomials in A_0 and A_1, which proves it (icl.theory.two_layer_certificate). For L = 3 this is open;
 how far a rational lower bound over all A says (icl.theory.ahn.equivariant_bound). Descents from many random
 starts, none of them symmetric, look for a lower risk: finding one would refute the claim.
 
@@ -25,9 +25,9 @@ from icl.checks.settings import integer, search_starts, validate
 from icl.checks.verdict import Control, Finding
 from icl.random import generator
 from icl.theory.ahn.invariant_risk import InvariantRisk
-from icl.theory.ahn.two_layer_certificate import certify
 from icl.theory.expected_traces import sparse_a_risk
 from icl.theory.quadratic import EPSILON
+from icl.theory.two_layer_certificate import certify
 
 REACHED = 1e-6  # relative: a start that ends so near to the minimum on S counts as ending there
 CONTROL_EIGENVALUES = (1.0, 0.25)  # in turn

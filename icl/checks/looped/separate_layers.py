@@ -1,6 +1,6 @@
 """looped: layers that may differ do not gain: the best that a search over all A_1 ... A_L finds is the
 optimum on multiples of Sigma^-1, with L different steps. The effect is one of sharing. For two layers a sum
-of squares proves it (icl.theory.ahn.two_layer_certificate).
+of squares proves it (icl.theory.two_layer_certificate).
 
 K starts, L layers, D covariates.
 """
@@ -22,8 +22,8 @@ from icl.errors import InputError
 from icl.models import LinearTransformer, SparseA
 from icl.progress import track
 from icl.random import generator
-from icl.theory.ahn.two_layer_certificate import Certificate, certify
 from icl.theory.looped.weighted import Array
+from icl.theory.two_layer_certificate import Certificate, certify
 
 REACHED = 1e-6
 ROUNDING_OF_SEARCH = 1e-9

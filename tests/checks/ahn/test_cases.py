@@ -52,8 +52,8 @@ from icl.checks.ahn.theorem3 import Theorem3
 from icl.checks.ahn.theorem4 import Theorem4
 from icl.checks.ahn.theorem5 import Theorem5
 from icl.models import gram, tokens
-from icl.theory import wishart
-from icl.theory.ahn import equivariant_bound, two_layer_certificate
+from icl.theory import two_layer_certificate, wishart
+from icl.theory.ahn import equivariant_bound
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.theory.ahn.relu_risk import ReluRisk
 from icl.theory.closed_forms import isotropic_risk, theorem1_risk

@@ -16,7 +16,7 @@ from icl.checks.looped.shift import Shift
 from icl.checks.looped.support import rotations, tokens, witness
 from icl.checks.looped.symmetric_optimum_is_scalar import SymmetricOptimumIsScalar
 from icl.errors import InputError
-from icl.theory.ahn import two_layer_certificate
+from icl.theory import two_layer_certificate
 from icl.theory.looped.equal_steps import EqualSteps, antisymmetric
 from icl.theory.looped.plane import PlaneRisk
 from tests.checks.asking import Case, Holds, Mutant, Mutants, mutants_test, settings_test

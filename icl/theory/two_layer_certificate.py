@@ -23,14 +23,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations, permutations, product
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.theory.expected_traces import sparse_a_risk
+from icl.theory.quadrature import gauss_rule
+from icl.theory.wishart import trace_moment
 
 Array = NDArray[np.float64]
 Blocks = tuple[tuple[int, ...], ...]
@@ -60,7 +62,7 @@ class Certificate:
 
 def certify(dim: int, context: int, rng: np.random.Generator, scale: float = 1.0) -> Certificate:
     """Search the G. `scale` multiplies the best scalars; at others than these there is no identity."""
-    a_L = scale * InvariantRisk(dim, context, 2).optimum().a_L
+    a_L = scale * best_scalars(dim, context)
     at_best_LDD = a_L[:, None, None] * np.eye(dim)
     A_KLDD = _points(a_L, dim, rng)
     goal_K = _risk(A_KLDD, context) - _risk(at_best_LDD[None], context)
@@ -77,6 +79,13 @@ def certify(dim: int, context: int, rng: np.random.Generator, scale: float = 1.0
     margin = min(float(np.linalg.eigvalsh(G)[0]) for G in grams)
     error = float(np.abs(rows_KV @ found_V - goal_K)[POINTS:].max()) / float(values[rank - 1])
     return Certificate(margin / trace, POINTS**0.5 * error / trace, grams)
+
+
+def best_scalars(dim: int, context: int) -> Array:
+    """Return the best two multiples of I: 1 / a are the roots of the polynomial of degree two that is
+    orthogonal to 1 and s under the weight s."""
+    moments = [Fraction(trace_moment(k, dim, context), context**k) for k in range(1, 6)]
+    return np.sort(1 / gauss_rule(moments, 2)[0])
 
 
 def _points(a_L: Array, dim: int, rng: np.random.Generator) -> Array:

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from icl.theory.ahn import two_layer_certificate
+from icl.theory import two_layer_certificate
 from icl.theory.ahn.invariant_risk import InvariantRisk
-from icl.theory.ahn.two_layer_certificate import certify
 from icl.theory.expected_traces import sparse_a_risk
+from icl.theory.two_layer_certificate import certify
 
 
 @pytest.mark.parametrize(("dim", "context"), [(3, 4), (5, 20), (2, 100_000)])
