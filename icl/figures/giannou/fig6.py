@@ -50,7 +50,9 @@ class Fig6(outputs.Outputs):
                 ("holds" if better else "fails") if compared else "undecided",
                 expected="undecided",
                 remarks=[
-                    "These depths are trained at paper scale: icl figure figure=giannou/fig6 scale=paper."
+                    "A layer that adds nothing passes the tokens on, so that the best of 7, 10 or 12 layers "
+                    "is never worse than the best of 5: the claim is one about training.",
+                    "These depths are trained at paper scale: icl figure figure=giannou/fig6 scale=paper.",
                 ],
                 kind="sampled",
             ),
