@@ -18,6 +18,7 @@ def gradient_norm(
     weights: Sequence[Tensor],
     gradients: Sequence[Tensor],
     rng: np.random.Generator,
+    step: float | None = None,
 ) -> float:
     """Return the norm of the gradient of a polynomial of degree 6 at most, given what is thought to be its
     gradient: the root of the squared derivative along that, plus those along random directions orthogonal
@@ -25,7 +26,7 @@ def gradient_norm(
     is missing."""
     flat = torch.cat([gradient.detach().flatten() for gradient in gradients])
     point = torch.cat([weight.detach().flatten() for weight in weights])
-    sizes, step = [weight.numel() for weight in weights], max(float(point.norm()), 1.0) / 4
+    sizes, step = [weight.numel() for weight in weights], step or max(float(point.norm()), 1.0) / 4
     count = min(DIRECTIONS, len(flat) - 1)
     drawn = torch.from_numpy(rng.standard_normal((1 + count, len(flat)))).to(flat)
     if flat.norm():

@@ -29,7 +29,7 @@ def held(check: Any, weights: Any = None, *, margin: float = 0.0, verdict: str =
     assert verdict == "fails" or shown(finding)
     assert not margin or finding.control.measured > margin * finding.bound.value
     has_meanings(finding)
-    has_routes(check, finding)
+    has_routes(check, finding, weights)
     return finding
 
 

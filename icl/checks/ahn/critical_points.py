@@ -62,11 +62,14 @@ class CriticalPoints(PromptSettings):
                 searched(least_distance=apart)
                 .means("least distance of two of the points, relative")
                 .above(APART, "the distance at which the search takes two points for one"),
-                exact(of_eq_8=len(orders), risk_of_eq_8=orders[0].value(), starts=self.starts).means(
+                exact(of_eq_8=len(orders), risk_of_eq_8=orders[0].value(), starts=self.starts)
+                .means(
                     of_eq_8="number of critical points found for eq. (8)",
                     risk_of_eq_8="risk of the critical points of eq. (8)",
                     starts="number of starts of the search on S",
-                ),
+                )
+                .by_definition()
+                .also_by("quadrature", risk_of_eq_8=orders[0].on_the_rule()[0]),
                 searched(
                     critical_points=len(points),
                     of_eq_11=len(minima),

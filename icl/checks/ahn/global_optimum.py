@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from icl.checks.ahn.support.certificate import CERTIFIED, certified_bound
+from icl.checks.ahn.support.critical_point import RATIONAL_BOUND
 from icl.checks.ahn.support.search import descend
 from icl.checks.numbers import exact, finding, searched, tried
 from icl.checks.rounding import ROUNDING
@@ -25,12 +26,14 @@ from icl.checks.settings import integer, search_starts, validate
 from icl.checks.verdict import Control, Finding
 from icl.random import generator
 from icl.theory.ahn.invariant_risk import InvariantRisk
+from icl.theory.closed_forms import isotropic_step
 from icl.theory.expected_traces import sparse_a_risk
 from icl.theory.quadratic import EPSILON
 from icl.theory.two_layer_certificate import certify
 
 REACHED = 1e-6  # relative: a start that ends so near to the minimum on S counts as ending there
 CONTROL_EIGENVALUES = (1.0, 0.25)  # in turn
+RISK_OF_K = "the risk of the K that the lower bound comes with"
 SOURCE = (
     "0 minus rounding: 2^-52 times the operations of one term times the sum of the sizes of all terms; "
     "relative to the minimum on S, the largest over the depths"
@@ -100,6 +103,7 @@ class GlobalOptimum:
                 .at_most(rounding, CERTIFIED),
                 exact(one_layer_excess=self._one_layer_excess())
                 .means("gradient at the optimum on S for one layer, as a share of the gradient at A = 0")
+                .also_by("the closed form of the best step", one_layer_excess=self._step_excess(), size=1.0)
                 .at_most(ROUNDING * self.dim, SLOPE),
                 searched(
                     lowest_excess_by_layers=excess,
@@ -111,18 +115,20 @@ class GlobalOptimum:
                 ),
                 exact(
                     starts=self.starts,
-                    risk_by_layers=risks,
                     lower_bound_by_layers=lower_bounds,
-                    equivariant_bound_by_layers={L: bound for L, (bound, _, _) in certified.items()},
                     least_possible_excess_by_layers=possible,
-                ).means(
+                )
+                .means(
                     starts="number of random starts per depth",
-                    risk_by_layers="least risk on S, by depth",
                     lower_bound_by_layers="certified lower bound of the risk for every A, by depth",
-                    equivariant_bound_by_layers="rational lower bound of the risk for every A, by depth",
                     least_possible_excess_by_layers="relative difference of the lower bound from the "
                     "least risk on S, by depth",
-                ),
+                )
+                .compared_by("squares_error", "the risk as a sum of squares, at random A"),
+                exact(equivariant_bound_by_layers={L: bound for L, (bound, _, _) in certified.items()})
+                .means("rational lower bound of the risk for every A, by depth")
+                .in_tests(RISK_OF_K),
+                exact(risk_by_layers=risks).means("least risk on S, by depth").in_tests(RATIONAL_BOUND),
             ],
             Control(
                 "the same excess for w ~ N(0, I) and L = 2, where the search finds matrices of lower risk "
@@ -179,6 +185,11 @@ class GlobalOptimum:
             A_LDD = (scale * torch.eye(self.dim, dtype=torch.float64))[None].requires_grad_()
             norms.append(float(torch.autograd.grad(self._risk(A_LDD), A_LDD)[0].norm()))
         return norms[0] / norms[1]
+
+    def _step_excess(self) -> float:
+        """Return the relative difference of that optimum from the closed form of the best step."""
+        a = InvariantRisk(self.dim, self.context, 1).optimum().a_L
+        return abs(float(a[0]) / isotropic_step(self.dim, self.context) - 1)
 
     def _control(self) -> float:
         """Violate a hypothesis, w ~ N(0, I) with a Sigma that is not I."""

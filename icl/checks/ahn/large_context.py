@@ -16,10 +16,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from icl.checks.ahn.support import preconditioner
 from icl.checks.ahn.support.settings import Eigenvalues, Matrix
+from icl.checks.differences import DIFFERENCES
 from icl.checks.numbers import exact, finding
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import integer, law_of, rising_contexts, validate
@@ -73,6 +75,8 @@ class LargeContext:
             for N, distance in zip(self.contexts, distances, strict=True)
         )
         gradient = max(preconditioner.relative_gradient(self.Sigma, N) for N in self.contexts)
+        rng = np.random.default_rng(0)  # of directions
+        by_differences = max(preconditioner.by_differences(self.Sigma, N, rng) for N in self.contexts)
         long = max(self.contexts[-1], math.ceil(4 * rate))  # there a distance of 1/2 is seen
         control = long * preconditioner.distance_as_difference(
             self.Sigma, preconditioner.trace_undivided, long
@@ -81,22 +85,23 @@ class LargeContext:
             [
                 exact(largest_context_times_distance=max(scaled))
                 .means("largest n |Sigma^1/2 A Sigma^1/2 - I|_2 over the context lengths")
+                .compared_by("largest_difference", "the distance as a difference of matrices")
                 .at_most(rate, RATE),
                 exact(largest_difference=difference)
                 .means("largest difference of two computations of that distance")
+                .compared_by("largest_difference", "closed form, and difference of matrices")
                 .at_most(ROUNDING * condition, preconditioner.DIFFERENCE),
                 exact(largest_gradient=gradient)
                 .means("largest gradient of the exact risk at eq. (6), as a share of the gradient at A = 0")
+                .also_by(DIFFERENCES, largest_gradient=by_differences, size=condition)
                 .at_most(ROUNDING * condition, preconditioner.GRADIENT),
-                exact(
-                    contexts=list(self.contexts),
-                    distance_by_context=distances,
-                    context_times_distance=scaled,
-                ).means(
-                    contexts="context lengths",
+                exact(contexts=list(self.contexts)).means("context lengths").by_definition(),
+                exact(distance_by_context=distances, context_times_distance=scaled)
+                .means(
                     distance_by_context="distance |Sigma^1/2 A Sigma^1/2 - I|_2, by context length",
                     context_times_distance="context length times that distance, by context length",
-                ),
+                )
+                .compared_by("largest_difference", "the distance as a difference of matrices"),
             ],
             Control(
                 f"n times the distance at n = {long}, with the trace in eq. (6) not divided by n",

@@ -51,9 +51,11 @@ class Nonconvex(PromptSettings):
                 .means(
                     "risk halfway between (P, Q) and (-P, -Q) above the mean of their risks, over tr(Sigma)"
                 )
+                .compared_by("violation_error", "the closed form of the least risk")
                 .above(bound, SOURCE, otherwise="undecided"),
                 exact(violation_error=abs(found - stated))
                 .means("difference of that violation from 1 minus the closed form of the least risk")
+                .compared_by("violation_error", "exact moments of the prompts, and closed form")
                 .at_most(bound, SOURCE),
                 tried(violation_in_one_alone=alone).means(
                     "largest violation between points that differ in P alone or in Q alone"

@@ -14,7 +14,7 @@ D covariates, N = `context` tokens; the eigenvalues of Sigma are in geometric pr
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -22,14 +22,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from icl.checks.ahn.support.linear_layer import MOMENTS, risk_by_moments
 from icl.checks.numbers import exact, finding
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import in_range, integer, validate
 from icl.checks.verdict import Control, Finding
 from icl.errors import InputError
 from icl.theory.expected_traces import sparse_a_risk
+from icl.verdicts import ROUTE_ROUNDING
 
 MOST = 10**4
+Risk = Callable[[Tensor, Tensor, Tensor, int], Tensor]
 SOURCE = "rounding, 64 eps times the condition number of Sigma"
 
 
@@ -64,12 +67,12 @@ class Rate:
         self.conditions = rising(self.conditions)
 
     def measure(self) -> Finding:
-        plain = [math.log(self._factor(kappa, False)) for kappa in self.conditions]
-        white = [math.log(self._factor(kappa, True)) for kappa in self.conditions]
+        (white, advantages, steps), (white_again, *again) = (
+            self._growth(risk) for risk in (sparse_a_risk, risk_by_moments)
+        )
         stated = math.log((self.dim + 1) / (self.context + self.dim + 1))
-        advantages = [a / b for a, b in zip(white, plain, strict=True)]
-        steps = [later / earlier - 1 for earlier, later in pairwise([1.0, *advantages])]
         bound = ROUNDING * max(self.conditions) * self.dim
+        size = max(1.0, bound / ROUTE_ROUNDING)
         isotropic = math.log(self._factor(1, True)) / math.log(self._factor(1, False)) - 1
         return finding(
             [
@@ -78,27 +81,38 @@ class Rate:
                     "least relative growth of the advantage, log by log, from one condition number to the "
                     "next"
                 )
+                .also_by(MOMENTS, least_growth=min(again[1]), size=size)
                 .above(bound, SOURCE),
                 exact(factor_error=max(abs(w / stated - 1) for w in white))
                 .means(
                     "largest relative difference of the preconditioned log factor from that of (d+1)/(n+d+1)"
                 )
+                .also_by(MOMENTS, factor_error=max(abs(w / stated - 1) for w in white_again), size=size)
                 .at_most(bound, SOURCE),
-                exact(advantages=advantages).means(
-                    "plain steps that are as good as one preconditioned, by condition"
-                ),
+                exact(advantages=advantages)
+                .means("plain steps that are as good as one preconditioned, by condition")
+                .also_by(MOMENTS, advantages=again[0], size=size * max(advantages)),
             ],
             Control("the same growth at Sigma = I, where both steps are one", isotropic, isotropic <= bound),
         )
 
-    def _factor(self, condition: float, preconditioned: bool) -> float:
+    def _growth(self, risk: Risk) -> tuple[list[float], list[float], list[float]]:
+        """Return the log factors of the preconditioned step, the advantages and how they grow."""
+        plain, white = (
+            [math.log(self._factor(kappa, preconditioned, risk)) for kappa in self.conditions]
+            for preconditioned in (False, True)
+        )
+        advantages = [a / b for a, b in zip(white, plain, strict=True)]
+        return white, advantages, [b / a - 1 for a, b in pairwise([1.0, *advantages])]
+
+    def _factor(self, condition: float, preconditioned: bool, risk: Risk = sparse_a_risk) -> float:
         """Return the least risk of one step as a share of that of none."""
         spectrum = condition ** -(torch.arange(self.dim, dtype=torch.float64) / (self.dim - 1))
         Sigma, inverse = torch.diag(spectrum), torch.diag(1 / spectrum)
         M = inverse if preconditioned else torch.eye(self.dim, dtype=torch.float64)
 
         def at(a: float) -> Tensor:
-            return sparse_a_risk(a * M[None], Sigma, inverse, self.context)
+            return risk(a * M[None], Sigma, inverse, self.context)
 
         none, ahead, back = at(0.0), at(1.0), at(-1.0)
         slope, curvature = (ahead - back) / 2, (ahead + back) / 2 - none

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import torch
 
+from icl.checks.ahn.support.linear_layer import MOMENTS, risk_by_moments
 from icl.checks.ahn.support.settings import PromptSettings
 from icl.checks.numbers import exact, finding
 from icl.checks.rounding import ROUNDING
@@ -22,6 +23,7 @@ from icl.checks.settings import integer
 from icl.checks.verdict import Control, Finding
 from icl.theory.closed_forms import theorem1_preconditioner
 from icl.theory.expected_traces import sparse_a_risk
+from icl.verdicts import ROUTE_ROUNDING
 
 SOURCE = "rounding, 64 eps times the condition number of Sigma; 0 would be no shrinkage"
 
@@ -46,17 +48,26 @@ class Shrinkage(PromptSettings):
         bound = ROUNDING * float(torch.linalg.cond(Sigma)) * D
         none, ahead, back = (sparse_a_risk(a * inverse[None], Sigma, inverse, N) for a in (0.0, 1.0, -1.0))
         best = float(-(ahead - back) / 2 / (ahead + back - 2 * none))
+        low, up, down = (
+            float(risk_by_moments(a * inverse[None], Sigma, inverse, N)) for a in (0.0, 1.0, -1.0)
+        )
+        again, size = -(up - down) / 2 / (up + down - 2 * low), max(1.0, bound / ROUTE_ROUNDING)
         A_DD = theorem1_preconditioner(Sigma, N, inverse)
         anisotropy = float((A_DD @ Sigma - best * torch.eye(D, dtype=torch.float64)).abs().max())
         return finding(
             [
                 exact(shrinkage=abs(1 - best))
                 .means("difference of the best scalar a of A = a Sigma^-1 from 1")
+                .also_by(MOMENTS, shrinkage=abs(1 - again), size=size)
                 .at_most(bound, SOURCE),
-                exact(best=best, best_error=abs(best - N / (N + D + 1)), anisotropy=anisotropy).means(
+                exact(best=best, best_error=abs(best - N / (N + D + 1)))
+                .means(
                     best="best scalar a of A = a Sigma^-1 at one layer",
                     best_error="difference of the best scalar from n / (n + d + 1)",
-                    anisotropy="largest entry of A Sigma - a I at the best matrix over all A",
+                )
+                .also_by(MOMENTS, best=again, best_error=abs(again - N / (N + D + 1)), size=size),
+                exact(anisotropy=anisotropy).means(
+                    "largest entry of A Sigma - a I at the best matrix over all A"
                 ),
             ],
             Control(

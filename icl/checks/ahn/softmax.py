@@ -15,6 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
+
+from icl.checks.ahn.support.linear_layer import MOMENTS, LinearLayer
 from icl.checks.ahn.support.softmax_heads import SoftmaxHeads
 from icl.checks.numbers import exact, finding, sampled
 from icl.checks.settings import in_range, integer, law_of, search_starts, validate
@@ -71,6 +74,7 @@ class Softmax:
         matched = [H for H in self.heads if excess[H].mean < MARGIN]
         # another search may find a better head
         verdict = "fails" if high < MARGIN else "undecided"
+        identity_DD = torch.eye(self.dim, dtype=torch.float64)
         return finding(
             [
                 sampled(excess_low=low)
@@ -94,10 +98,13 @@ class Softmax:
                     loss_by_heads="loss of the best layer found on fresh prompts, by number of heads",
                     linear_found="loss of the best linear layer that the same search finds",
                 ),
-                exact(linear_optimum=search.optimum, starts=self.starts).means(
+                exact(linear_optimum=search.optimum, starts=self.starts)
+                .means(
                     linear_optimum="least risk of linear attention, in closed form",
                     starts="number of random starts for each number of heads",
-                ),
+                )
+                .by_definition()
+                .also_by(MOMENTS, linear_optimum=LinearLayer(identity_DD, self.context).least_risk),
             ],
             Control(
                 "the same excess for linear attention, found by the same search",

@@ -22,11 +22,19 @@ from icl.checks.ahn.support.judge_layers import judge_layers
 from icl.checks.ahn.support.linear_layer import GRADIENT, RISK, LinearLayer, layer_of
 from icl.checks.ahn.support.linear_layer_tokens import numbers_on_tokens
 from icl.checks.ahn.support.settings import PromptSettings
+from icl.checks.differences import DIFFERENCES
 from icl.checks.numbers import exact, finding, tried
 from icl.checks.settings import integer
 from icl.checks.verdict import Control, Finding, Weights
 from icl.random import generator
-from icl.theory.closed_forms import isotropic_step, theorem1_preconditioner
+from icl.theory.closed_forms import (
+    isotropic_risk,
+    isotropic_step,
+    theorem1_preconditioner,
+    theorem1_risk,
+)
+from icl.theory.quadratic import EPSILON
+from icl.verdicts import ROUTE_ROUNDING
 
 DIMS = (1, 50, "the fourth moments take (dim + 1)^4 numbers")
 DROPPED = "gradient norm at eq. (6) without its trace term"
@@ -60,6 +68,8 @@ class Theorem1(PromptSettings):
         claim, claim7 = layer_of(A_DD), layer_of(A7_DD)
         risk, risk7 = layer.at(*claim)[0], isotropic.at(*claim7)[0]
         slope, slope7 = layer.gradient_rounding(A_DD), isotropic.gradient_rounding(A7_DD)
+        rng, closed = generator(self.seed, "check", 2), float(theorem1_risk(Sigma, N))
+        of_risk = max(risk, layer.risk_rounding / ROUTE_ROUNDING)
         gap, gap7 = abs(risk - layer.least_risk), abs(risk7 - isotropic.least_risk)
         # (6) without the trace term, which is what corrects for the finite context: A' = N / (N + 1) I.
         _, untraced = layer.at_whitened(*layer_of(N / (N + 1) * isotropic.Sigma))
@@ -69,15 +79,27 @@ class Theorem1(PromptSettings):
             [
                 exact(gradient_norm=layer.whitened_gradient(*claim))
                 .means("norm of the gradient of the exact risk at eq. (6), for whitened tokens")
+                .also_by(DIFFERENCES, gradient_norm=layer.by_differences(*claim, rng), size=slope / EPSILON)
                 .at_most(slope, GRADIENT),
                 exact(lemma3_gradient_norm=layer.lemma3_gradient())
                 .means("norm of the gradient of the form of Lemma 3 at its X_j, for whitened tokens")
+                .also_by(
+                    "differences of the form's values",
+                    lemma3_gradient_norm=layer.lemma3_gradient(rng),
+                    size=slope / EPSILON,
+                )
                 .at_most(slope, GRADIENT),
                 exact(eq7_gradient_norm=isotropic.whitened_gradient(*claim7))
                 .means("norm of the gradient of the exact risk at eq. (7), Sigma = I")
+                .also_by(
+                    DIFFERENCES,
+                    eq7_gradient_norm=isotropic.by_differences(*claim7, rng),
+                    size=slope7 / EPSILON,
+                )
                 .at_most(slope7, GRADIENT),
                 exact(risk_gap=gap)
                 .means("difference of the risk at eq. (6) and the least value of the convex form, absolute")
+                .also_by("the closed form for the least value", risk_gap=abs(risk - closed), size=of_risk)
                 .at_most(layer.risk_rounding, RISK)
                 .holds_only_if(layer.resolved),
                 exact(rescaling_change=layer.rescaling_change(*claim))
@@ -85,14 +107,26 @@ class Theorem1(PromptSettings):
                 .at_most(layer.risk_rounding, RISK),
                 exact(eq7_risk_gap=gap7)
                 .means("difference of the risk at eq. (7) and the least value of the convex form, Sigma = I")
+                .also_by(
+                    "the closed form for the least value",
+                    eq7_risk_gap=abs(risk7 - isotropic_risk(self.dim, N)),
+                    size=max(risk7, isotropic.risk_rounding / ROUTE_ROUNDING),
+                )
                 .at_most(isotropic.risk_rounding, RISK),
                 *on_tokens,
-                exact(
-                    optimal_risk=layer.least_risk, risk_at_claim=risk, condition=layer.optimum.condition
-                ).means(
+                exact(optimal_risk=layer.least_risk, risk_at_claim=risk)
+                .means(
                     optimal_risk="least value of the convex form, a lower bound for all P and Q",
                     risk_at_claim="exact risk at eq. (6)",
-                    condition="condition number of the quadratic form, for whitened tokens",
+                )
+                .also_by(
+                    "the closed form of the least risk",
+                    optimal_risk=closed,
+                    risk_at_claim=closed,
+                    size=of_risk,
+                ),
+                exact(condition=layer.optimum.condition).means(
+                    "condition number of the quadratic form, for whitened tokens"
                 ),
                 tried(lemma3_antisymmetric_change=self._antisymmetric_change()).means(
                     "largest change of <G, X_j> on drawn prompts along E_{d+1,j} - E_{j,d+1}"

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from icl.checks.ahn.support.critical_point import RATIONAL_BOUND
 from icl.checks.ahn.support.search import Optimum
 from icl.checks.ahn.support.two_layers import ACCURACY, PAIRS, ROUNDED, TwoLayers, numbers_on_tokens
 from icl.checks.numbers import exact, finding, searched, tried
@@ -61,15 +62,18 @@ class Theorem2:
                 .at_most(layers.rounding, ROUNDED),
                 exact(scalar_risk_by_pairings_minus_polynomial=abs(scalar.risk - by_pairings))
                 .means("difference of the two formulas of the risk at the best multiples of I")
+                .compared_by("scalar_risk_by_pairings_minus_polynomial", "pairings, and polynomial on S")
                 .at_most(accuracy, ACCURACY),
                 *on_tokens,
-                exact(
-                    best_scalar=scalar.risk, scalars=scalar.a_L.tolist(), rise_rounding=layers.rounding
-                ).means(
-                    best_scalar="least risk over multiples of I",
-                    scalars="best multiples of I, by layer",
-                    rise_rounding="rounding error of the relative increase",
-                ),
+                exact(best_scalar=scalar.risk)
+                .means("least risk over multiples of I")
+                .compared_by("scalar_risk_by_pairings_minus_polynomial", "the risk by pairings"),
+                exact(scalars=scalar.a_L.tolist())
+                .means("best multiples of I, by layer")
+                .in_tests(RATIONAL_BOUND),
+                exact(rise_rounding=layers.rounding)
+                .means("rounding error of the relative increase")
+                .by_definition(),
                 searched(
                     best_diagonal=diagonal.risk,
                     best_symmetric=symmetric.risk,

@@ -76,16 +76,16 @@ class Theorem3(CriticalSetSettings):
                 critical_point.gradient_norm(*self._gradient_norm(optimum)),
                 critical_point.task_covariance(self.law),
                 relative(
-                    exact(value_error=optimum.value_error(best.risk)).means(
-                        "relative difference of the exact risk by quadrature and by the polynomial"
-                    ),
+                    exact(value_error=optimum.value_error(best.risk))
+                    .means("relative difference of the exact risk by quadrature and by the polynomial")
+                    .compared_by("value_error", "quadrature, and polynomial"),
                     rounding,
                     VALUE,
                 ),
                 relative(
-                    exact(lower_bound_error=abs(best.risk / lower - 1)).means(
-                        "relative difference of the least risk on S and its rational lower bound"
-                    ),
+                    exact(lower_bound_error=abs(best.risk / lower - 1))
+                    .means("relative difference of the least risk on S and its rational lower bound")
+                    .compared_by("lower_bound_error", "polynomial at the optimum, and rational bound"),
                     rounding,
                     VALUE,
                 ),
@@ -98,14 +98,18 @@ class Theorem3(CriticalSetSettings):
                 ),
                 *critical_point.sampled_directions(sampled, rounding),
                 *token_stacks.numbers_on_tokens(optimum, rng),
-                exact(scalars=best.a_L.tolist(), risk=best.risk, lower_bound=lower).means(
+                exact(scalars=best.a_L.tolist(), lower_bound=lower)
+                .means(
                     scalars="scalars a_l of the optimum on S",
-                    risk="exact risk at the optimum on S",
                     lower_bound="rational lower bound of the risk on S",
-                ),
-                exact(risk_by_layers=[self._least_risk(L) for L in range(1, max(self.layers, 4) + 1)]).means(
-                    "least risk on S for 1, 2, ... layers"
-                ),
+                )
+                .compared_by("lower_bound_error", "the risk there, which is the rational lower bound"),
+                exact(risk=best.risk)
+                .means("exact risk at the optimum on S")
+                .compared_by("value_error", "quadrature"),
+                exact(risk_by_layers=[self._least_risk(L) for L in range(1, max(self.layers, 4) + 1)])
+                .means("least risk on S for 1, 2, ... layers")
+                .in_tests(critical_point.RATIONAL_BOUND),
             ],
             self._control(best.a_L, rng),
             notes=NOTES,

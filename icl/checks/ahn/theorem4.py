@@ -82,9 +82,9 @@ class Theorem4(CriticalSetSettings):
                 critical_point.gradient_norm(*point.gradient_norm()),
                 critical_point.task_covariance(self.law),
                 relative(
-                    exact(value_error=point.value_error(best.risk)).means(
-                        "relative difference of the exact risk by quadrature and by the polynomial"
-                    ),
+                    exact(value_error=point.value_error(best.risk))
+                    .means("relative difference of the exact risk by quadrature and by the polynomial")
+                    .compared_by("value_error", "quadrature, and polynomial"),
                     rounding,
                     VALUE,
                 ),

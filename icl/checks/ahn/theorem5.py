@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from icl.checks.ahn.support.judge_layers import judge_relu_layers
 from icl.checks.ahn.support.relu_layer import (
+    by_differences,
     compare_with_tokens,
     convex_bound,
     diagonal_point,
@@ -22,6 +23,7 @@ from icl.checks.ahn.support.relu_layer import (
     library_numbers,
     random_point,
 )
+from icl.checks.differences import DIFFERENCES
 from icl.checks.numbers import exact, finding
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import integer, law_of, sample_count, validate
@@ -77,30 +79,38 @@ class Theorem5:
         claim = diagonal_point(step, D)
         value, stated = float(self.risk.value(*claim)), D - D * N / (2 * (D + 2) + N - 1)
         lowest, rounding = convex_bound(self.risk), ROUNDING * D
+        directions = generator(self.seed, "check", 3)
         points = [claim, *(random_point(self.risk, generator(self.seed, "check", step)) for step in (1, 2))]
         return finding(
             [
                 exact(gradient_norm=gradient_norm(self.risk, *claim))
                 .means("norm of the gradient of the exact risk at the stated P and Q")
+                .also_by(DIFFERENCES, gradient_norm=by_differences(self.risk, *claim, directions), size=D)
                 .at_most(rounding, ALL_TERMS),
                 exact(risk_gap=abs(value - lowest))
                 .means("difference of the risk at the stated P and Q and the least value of the convex form")
+                .compared_by("risk_gap", "risk at the weights, and least value of the convex form")
                 .at_most(rounding, ALL_TERMS),
                 exact(stated_value_error=abs(value - stated))
                 .means("difference of the risk at the stated P and Q from the closed form of the minimum")
+                .compared_by("stated_value_error", "moments of ReLU attention, and closed form")
                 .at_most(rounding, ALL_TERMS),
                 *library_numbers(points, self.law, rng),
                 compare_with_tokens(points, self.risk, self.law, rng, self.samples).numbers(
                     "token", "the exact risk"
                 ),
-                exact(step_over_linear=step / isotropic_step(D, N)).means(
-                    "step of the stated Q over that of eq. (7), linear attention's"
-                ),
-                exact(risk_at_claim=value, stated_value=stated, convex_bound=lowest).means(
-                    risk_at_claim="exact risk at the stated P and Q",
-                    stated_value="closed form d - d n / (2 (d + 2) + n - 1) of the minimum",
-                    convex_bound="least value of the convex form, a lower bound for all P and Q",
-                ),
+                exact(step_over_linear=step / isotropic_step(D, N))
+                .means("step of the stated Q over that of eq. (7), linear attention's")
+                .by_definition(),
+                exact(risk_at_claim=value)
+                .means("exact risk at the stated P and Q")
+                .compared_by("token_z", "Monte Carlo on tokens"),
+                exact(stated_value=stated)
+                .means("closed form d - d n / (2 (d + 2) + n - 1) of the minimum")
+                .compared_by("stated_value_error", "moments of ReLU attention"),
+                exact(convex_bound=lowest)
+                .means("least value of the convex form, a lower bound for all P and Q")
+                .compared_by("risk_gap", "risk at the stated weights"),
             ],
             self._control(rounding),
             notes=NOTES,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from icl.checks.ahn.support.linear_layer import MOMENTS, layer_of
 from icl.checks.ahn.support.settings import PromptSettings
 from icl.checks.numbers import exact, finding
 from icl.checks.rounding import ROUNDING
@@ -22,8 +23,10 @@ from icl.checks.settings import integer
 from icl.checks.verdict import Control, Finding
 from icl.theory.closed_forms import theorem1_preconditioner
 from icl.theory.expected_traces import sparse_a_risk
+from icl.theory.quadratic import QuadraticRisk
 
 FACTOR = 4.0  # of the variance; of two, so that scaling does not round
+SHARE = "the closed form tr(Sigma) / ((n + 1) lambda_max) of the share"
 SOURCE = "rounding, 64 eps times the condition number of Sigma; a significance that grows is above it"
 
 
@@ -45,22 +48,35 @@ class TraceTerm(PromptSettings):
         bound = ROUNDING * float(torch.linalg.cond(Sigma))
         by_variance, excess = self._growth((Sigma, N), (FACTOR * Sigma, N))
         by_context, excess_by_context = self._growth((Sigma, 2 * N), (Sigma, N))
+        again = [
+            self._saving(*after) / self._saving(*before) - 1
+            for before, after in (((Sigma, N), (FACTOR * Sigma, N)), ((Sigma, 2 * N), (Sigma, N)))
+        ]
+        # what is saved is a difference of risks, of which rounding takes a larger share
+        size = 1 / min(self._saving(Sigma, N), self._saving(Sigma, 2 * N), 1.0)
         return finding(
             [
                 exact(growth_with_variance=by_variance)
                 .means("growth of the trace term, as a share of the other, where Sigma becomes 4 Sigma")
+                .also_by(SHARE, growth_with_variance=0.0, size=size)
                 .above(bound, SOURCE),
+                exact(growth_with_shorter_context=by_context)
+                .means("growth of the trace term, as that share, from 2 n tokens to n")
+                .also_by(SHARE, growth_with_shorter_context=N / (N + 1), size=size),
                 exact(
-                    excess_growth_with_variance=excess,
-                    growth_with_shorter_context=by_context,
-                    excess_growth_with_shorter_context=excess_by_context,
-                ).means(
+                    excess_growth_with_variance=excess, excess_growth_with_shorter_context=excess_by_context
+                )
+                .means(
                     excess_growth_with_variance="growth of the risk that the trace term saves, relative, "
                     "likewise",
-                    growth_with_shorter_context="growth of the trace term, as that share, from 2 n tokens "
-                    "to n",
                     excess_growth_with_shorter_context="growth of the risk that it saves, from 2 n tokens "
                     "to n",
+                )
+                .also_by(
+                    MOMENTS,
+                    excess_growth_with_variance=again[0],
+                    excess_growth_with_shorter_context=again[1],
+                    size=size,
                 ),
             ],
             Control(
@@ -89,3 +105,11 @@ class TraceTerm(PromptSettings):
         Sigma_w = torch.eye(self.dim, dtype=torch.float64)
         risks = [sparse_a_risk(torch.linalg.inv(M)[None], Sigma, Sigma_w, N) for M in (inverse, without)]
         return float(share), float(risks[1] / risks[0] - 1)
+
+    def _saving(self, Sigma: Tensor, N: int) -> float:
+        """Return the relative risk that the trace term saves once more, by the moments of all weights."""
+        identity_DD = torch.eye(self.dim, dtype=torch.float64)
+        risk = QuadraticRisk.linear_regression(Sigma, identity_DD, N)
+        matrices = theorem1_preconditioner(Sigma, N), torch.linalg.inv((N + 1) / N * Sigma)
+        of_both = [float(risk.value_of_layer(*(M[None] for M in layer_of(A_DD)))) for A_DD in matrices]
+        return of_both[1] / of_both[0] - 1

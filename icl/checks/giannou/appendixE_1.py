@@ -64,21 +64,25 @@ class AppendixE1:
                 searched(h_at_sixth_own_eps=own).means("largest h(1/6) for the z of the paper's own eps"),
                 exact(
                     h_at_sixth_own_eps_upper=own + own_error,
-                    z_of_own_eps=own_z,
                     h_at_sixth_without_error=float(
                         newton_decrease.h(np.array(1 / 6), np.array(0.0), np.array(0.0))
                     ),
-                    decreasing_certificate=least_G,
-                    decreasing_up_to_x=turn,
-                    printed_largest_derivative=-0.02,
-                ).means(
+                )
+                .means(
                     h_at_sixth_own_eps_upper="upper bound of that value",
-                    z_of_own_eps="largest z for the paper's own eps",
                     h_at_sixth_without_error="h(1/6) without errors",
-                    decreasing_certificate="lower bound of G over x >= 1/6 and |c| <= .06",
-                    decreasing_up_to_x="largest x up to which h decreases for c' = .012",
-                    printed_largest_derivative="largest h' as printed",
-                ),
+                )
+                .compared_by("h_off_printed", "the printed formula with w*"),
+                exact(z_of_own_eps=own_z)
+                .means("largest z for the paper's own eps")
+                .compared_by("own_z_off", "a grid of mu"),
+                exact(decreasing_certificate=least_G)
+                .means("lower bound of G over x >= 1/6 and |c| <= .06")
+                .compared_by("certificate_excess", "the least G on a grid"),
+                exact(decreasing_up_to_x=turn)
+                .means("largest x up to which h decreases for c' = .012")
+                .compared_by("turn_off", "the signs of h' on both sides"),
+                exact(printed_largest_derivative=-0.02).means("largest h' as printed").by_definition(),
                 searched(largest_derivative=newton_decrease.largest_derivative(self.cells)).means(
                     "largest h' over x in [1/6, 1] and |c| <= .06, for c' = 0"
                 ),

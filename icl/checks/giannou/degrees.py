@@ -70,27 +70,27 @@ class Degrees:
             [
                 exact(mismatches=wrong)
                 .means("number of wrong degrees and of violated inequalities")
+                .compared_by("mismatches", "polynomials multiplied out, and their stated degrees")
                 .at_most(0.5, "degrees are counted in integers"),
                 exact(residuals_off=max(off))
                 .means("largest relative difference of the residuals from another computation")
+                .compared_by("residuals_off", "closed forms, and roots and steps")
                 .at_most(rounding, "rounding of powers, and of roots"),
-                exact(
-                    layers=list(counts),
-                    degree_attention=attention,
-                    degree_order2=second,
-                    degree_order3=third,
-                    best_residual=best,
-                    residual_order2=residuals[2],
-                    residual_order3=residuals[3],
-                ).means(
-                    layers="numbers of layers or steps",
+                exact(layers=list(counts)).means("numbers of layers or steps").by_definition(),
+                exact(degree_attention=attention, degree_order2=second, degree_order3=third)
+                .means(
                     degree_attention="highest power of A, by layers of linear attention",
                     degree_order2="highest power of A, by Newton steps of order 2",
                     degree_order3="highest power of A, by Newton steps of order 3",
+                )
+                .compared_by("mismatches", "the stated degrees"),
+                exact(best_residual=best, residual_order2=residuals[2], residual_order3=residuals[3])
+                .means(
                     best_residual="least residual of any polynomial of degree 3^l, by l",
                     residual_order2="residual of Newton's iteration of order 2, by step",
                     residual_order3="residual of Newton's iteration of order 3, by step",
-                ),
+                )
+                .compared_by("residuals_off", "roots of Chebyshev's polynomial, and steps"),
             ],
             Control(
                 "the number of steps at which order 4 has another degree than order 3", control, control > 0.5

@@ -75,10 +75,12 @@ class EquationC6:
                 tried(neurons_off=neurons_off(p_N, N // 2))
                 .means("largest difference of the staircase by neurons from the staircase by levels")
                 .at_most(1e-9, "rounding of ramps of slope 1e6 away from them", otherwise="undecided"),
-                exact(euclidean=euclidean, examples=self.context).means(
+                exact(euclidean=euclidean, examples=self.context)
+                .means(
                     euclidean="Euclidean norm of the errors of p at the worst z for all examples, over 2/N",
                     examples="number of examples",
-                ),
+                )
+                .compared_by("neurons_off", "the staircase by neurons"),
             ],
             Control(
                 "the error of p over 2/N with a fourth of the levels",

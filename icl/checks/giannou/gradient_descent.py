@@ -19,6 +19,7 @@ from icl.errors import InputError, real
 from icl.random import generator
 from icl.theory.quadratic import EPSILON
 
+RUN = "steps of the iteration, counted by hand"
 CONDITIONS = (2.0, 10.0, 100.0, 1000.0)  # of A^T A
 OTHER_SIZES = (0.5, 0.9, 0.999, 1.001)  # of the best step size
 REMARKS = [
@@ -74,15 +75,18 @@ class GradientDescent:
                 .at_most(1.0, "1 + log(1/eps) / (2 kappa), by artanh(1/kappa)"),
                 exact(newton_excess=max(n - m for n, m in zip(newton, most, strict=True)))
                 .means("largest excess of Newton's steps over log2((kappa + 1/2) log(1/eps)) + 1")
+                .in_tests(RUN)
                 .at_most(0.0, "log(1 + 1/kappa) >= 1/(kappa + 1/2)"),
                 tried(gain=-min(faster))
                 .means("number of steps saved by another fixed step size, the most of those tried")
                 .at_most(0.5, "the best step size is 2 / (lambda_1 + lambda_d)", otherwise="undecided"),
-                exact(conditions=list(CONDITIONS), descent_steps=runs, newton_steps=newton).means(
-                    conditions="condition numbers of A^T A",
-                    descent_steps="numbers of steps of gradient descent, by condition",
-                    newton_steps="numbers of steps of Newton's iteration, by condition",
-                ),
+                exact(conditions=list(CONDITIONS)).means("condition numbers of A^T A").by_definition(),
+                exact(descent_steps=runs)
+                .means("numbers of steps of gradient descent, by condition")
+                .compared_by("off", "kappa / 2 log(1 / eps), up to what is rounded up"),
+                exact(newton_steps=newton)
+                .means("numbers of steps of Newton's iteration, by condition")
+                .in_tests(RUN),
             ],
             Control(
                 "the first number for sqrt(kappa)/2 log(1/eps), a rate that momentum has",

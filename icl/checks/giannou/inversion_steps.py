@@ -64,15 +64,18 @@ class InversionSteps:
             [
                 exact(excess=max(excess))
                 .means("largest number of steps needed beyond the printed bound, its logs to the base 2")
+                .compared_by("count_off", "counting the iteration's own steps")
                 .at_most(ALLOWED, "1 + log2 1.5 + log2 (1.5 ln 2) = 1.64, and rounding up"),
                 tried(count_off=float(off))
                 .means("largest difference of the steps needed from those that the iteration takes")
                 .at_most(0.5, "the residual's power 2^k", otherwise="undecided"),
-                exact(needed=needed, natural_excess=max(natural), compared=compared).means(
+                exact(needed=needed, natural_excess=max(natural), compared=compared)
+                .means(
                     needed="numbers of steps needed, by mu and then by eps",
                     natural_excess="largest number of steps needed beyond the bound with natural logs",
                     compared="number of pairs at which the iteration itself was run",
-                ),
+                )
+                .compared_by("count_off", "counting the iteration's own steps"),
             ],
             Control(
                 "the same excess over the bound without its 2 log2 kappa",

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from icl.checks.giannou.support.inexact_newton import largest_iterate, least_growth
-from icl.checks.giannou.support.one_step import beyond, constant_of, numbers_of_bounds, units
+from icl.checks.giannou.support.one_step import OF_CONSTANT, beyond, constant_of, numbers_of_bounds, units
 from icl.checks.giannou.support.problems import LogisticProblems
 from icl.checks.numbers import Numbers, exact, finding, tried
 from icl.checks.settings import integer
@@ -58,10 +58,12 @@ class LemmaB10(LogisticProblems):
         return finding(
             [
                 claim.provided(*numbers_of_bounds(loss, x_BD, points, constant, otherwise)),
-                exact(limit_of_growth=float(Fraction(self.mu) ** 2 - 2), constant=constant).means(
-                    limit_of_growth="limit mu^2 - 2 of the growth in a step",
-                    constant="constant C for mu < sqrt(2)",
-                ),
+                exact(limit_of_growth=float(Fraction(self.mu) ** 2 - 2))
+                .means("limit mu^2 - 2 of the growth in a step")
+                .compared_by("outside_bounds", "steps on drawn problems, far out, within their bounds"),
+                exact(constant=constant)
+                .means("constant C for mu < sqrt(2)")
+                .compared_by("outside_bounds" if constant is None else "constant_off", OF_CONSTANT),
             ],
             Control(
                 "the least growth of |x_t| in a step, starting far out, with outward errors of norm "
@@ -99,5 +101,10 @@ class LemmaB10(LogisticProblems):
             .judged(verdict, "<", rounded, source)
         )
         return Numbers(
-            [*claim, *exact(from_norm=radius).means("norm of x_0, from which the growth is measured")]
+            [
+                *claim,
+                *exact(from_norm=radius)
+                .means("norm of x_0, from which the growth is measured")
+                .by_definition(),
+            ]
         )

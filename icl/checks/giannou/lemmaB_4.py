@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.integrate import quad
 
 from icl.checks.numbers import exact, finding, tried
 from icl.checks.settings import integer, validate
@@ -63,8 +64,11 @@ class LemmaB4:
                 tried(slopes_off=_slopes_off(below_N[(below_N > 1e-3) & (below_N < 0.9)]))
                 .means("largest relative difference of slopes of w and w* from t / (1 + t) and t / (1 - t)")
                 .at_most(1e-4, "central differences with steps of t / 1000", otherwise="undecided"),
-                exact(least_constant=36 * float(omega_dual(np.array([THRESHOLD]))[0])).means(
-                    "least constant with which (B.7) is true"
+                exact(least_constant=36 * float(omega_dual(np.array([THRESHOLD]))[0]))
+                .means("least constant with which (B.7) is true")
+                .also_by(
+                    "the integral of s / (1 - s)",
+                    least_constant=36 * quad(lambda s: s / (1 - s), 0, THRESHOLD, epsabs=1e-14)[0],
                 ),
             ],
             Control("the same amount for the bound t^2 / (2 + 1.2 t) of w", sharper, sharper > rounding),

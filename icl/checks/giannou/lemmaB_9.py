@@ -15,6 +15,7 @@ from fractions import Fraction
 import torch
 
 from icl.checks.giannou.support.one_step import (
+    OF_CONSTANT,
     beyond,
     constant_of,
     growth,
@@ -65,17 +66,17 @@ class LemmaB9(LogisticProblems):
         claim = (
             exact(limit=float(Fraction(self.mu) ** 2 - 2))
             .means("limit mu^2 - 2 of the growth |x'| - |x| far out")
+            .compared_by("outside_bounds", "steps on drawn problems, far out, within their bounds")
             .at_most(0.0, "the claim; bounds from both sides give the limit")
         )
         points = [r * x_BD for r in radii]
         return finding(
             [
                 claim.provided(*numbers_of_bounds(loss, x_BD, points, constant, otherwise="undecided")),
-                exact(
-                    constant=constant, radii=radii, **{"constant_off": None} if constant is None else {}
-                ).means(
-                    constant="constant C for mu < sqrt(2)", radii="norms of x at which the growth is measured"
-                ),
+                exact(constant=constant, **{"constant_off": None} if constant is None else {})
+                .means(constant="constant C for mu < sqrt(2)")
+                .compared_by("outside_bounds" if constant is None else "constant_off", OF_CONSTANT),
+                exact(radii=radii).means("norms of x at which the growth is measured").by_definition(),
                 tried(
                     growth_far_out=growths[-1],
                     growth_by_radius=growths,

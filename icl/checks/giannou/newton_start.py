@@ -67,10 +67,11 @@ class NewtonStart:
                 .at_most(0.5, "the claim, counted"),
                 exact(steps_off_formula=off)
                 .means("largest difference of the number of steps from its formula")
+                .compared_by("steps_off_formula", "steps of the iteration, and formula")
                 .at_most(0.5, "the residual's power 2^t", otherwise="undecided"),
-                exact(steps_near_edges=steps).means(
-                    "number of steps to the accuracy, by the distance of alpha from an edge"
-                ),
+                exact(steps_near_edges=steps)
+                .means("number of steps to the accuracy, by the distance of alpha from an edge")
+                .compared_by("steps_off_formula", "the formula for the steps"),
             ],
             Control(
                 "the same number for intervals that end at 1 / lambda_max and at 4 / lambda_max, the lesser",

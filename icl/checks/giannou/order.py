@@ -76,16 +76,19 @@ class Order:
                 .at_most(0.5, "rational arithmetic"),
                 exact(steps_off_formula=off)
                 .means("largest difference of the number of steps from its formula")
+                .compared_by("steps_off_formula", "steps of the iteration, and formula")
                 .at_most(0.5, "the formula for the steps"),
                 exact(
                     steps_by_condition=by_condition,
                     steps_by_accuracy=steps_by_accuracy(k, self.dim, self.condition),
                     order=k,
-                ).means(
+                )
+                .means(
                     steps_by_condition="number of steps to the accuracy, by condition number of A",
                     steps_by_accuracy="number of steps at the given condition number, by accuracy",
                     order="order k of the iteration",
-                ),
+                )
+                .compared_by("steps_off_formula", "steps of the iteration"),
             ],
             least_wrong("the error against the powers of a wrong order", wrong, bound),
             notes=[

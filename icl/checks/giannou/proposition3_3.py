@@ -62,11 +62,13 @@ class Proposition3_3:
             [
                 exact(supremum=supremum)
                 .means("supremum of |phi'''| / (phi'')^(3/2) over all points and directions")
+                .compared_by("off_closed_form", "the ratio at one repeated point")
                 .at_most(
                     standard, "the claim for f/(4 mu), 2 M with M = 1/(2 sqrt(mu))", half_width=rounding
                 ),
                 exact(off_closed_form=abs(attained - supremum))
                 .means("difference of the supremum from its value at one repeated point")
+                .compared_by("off_closed_form", "closed form, and ratio at one repeated point")
                 .at_most(rounding, source),
                 searched(largest_excess=max(largest, attained) - supremum)
                 .means("amount by which a search exceeds the supremum")
@@ -74,19 +76,20 @@ class Proposition3_3:
                 searched(largest_found_by_search=largest).means(
                     "largest ratio found by a search over problems"
                 ),
-                exact(
-                    supremum_times_sqrt_mu=supremum * self.mu**0.5,
-                    attained=attained,
-                    claim_M_f=2 / self.mu**0.5,
-                    claim_standard=standard,
-                    worst_p_one_minus_p=q,
-                ).means(
-                    supremum_times_sqrt_mu="supremum times sqrt(mu)",
-                    attained="ratio at one repeated point",
+                exact(supremum_times_sqrt_mu=supremum * self.mu**0.5, attained=attained)
+                .means(
+                    supremum_times_sqrt_mu="supremum times sqrt(mu)", attained="ratio at one repeated point"
+                )
+                .compared_by("off_closed_form", "closed form, and ratio at one repeated point"),
+                exact(claim_M_f=2 / self.mu**0.5, claim_standard=standard)
+                .means(
                     claim_M_f="bound 2 M_f of the first claim",
                     claim_standard="bound of the second claim, f/(4 mu) standard self-concordant",
-                    worst_p_one_minus_p="p (1 - p) at which the supremum is attained",
-                ),
+                )
+                .by_definition(),
+                exact(worst_p_one_minus_p=q)
+                .means("p (1 - p) at which the supremum is attained")
+                .compared_by("off_closed_form", "the ratio there, which is the supremum"),
             ],
             Control(
                 "the largest ratio to a constant of 0.99 times the supremum",

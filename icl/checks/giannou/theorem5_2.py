@@ -120,9 +120,11 @@ class Theorem5_2(NewtonSteps):
             ),
             exact(sizes_off=int((len(step.layers), step.heads, step.width, neurons) != stated))
             .means("number, 0 or 1, that is 1 if layers, heads, rows or neurons differ from those stated")
+            .by_definition()
             .at_most(0.5, "the claim"),
             exact(rows_off=rows_off(step, its.H_BPM, loss, x_BD))
             .means("largest change of the rows that must not change")
+            .compared_by("layer_over_rounding", "each layer and the operation stated for it")
             .at_most(rounding(setting, self.width), "rounding: as for a step"),
             tried(
                 step_error=or_infinite(float(errors_T.max())),

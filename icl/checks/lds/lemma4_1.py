@@ -62,6 +62,7 @@ class Lemma41(Windows):
                 .at_most(bound, source),
                 of_kind(population.kind, **{f"right_{sides.unit}": sides.right()})
                 .means(f"largest entry of the right side of (11) on the checkerboard, {sides.scale}")
+                .compared_by("grid_error", "moments by Gauss rules over tokens")
                 .at_most(bound, source),
                 evidence.grid_error(self.law, self.seed),
                 exact(forced_zeros=int(forced_zeros(self.window).sum())).means(

@@ -52,9 +52,9 @@ class LemmaD2(NoisySequences):
     def measure(self) -> Finding:
         T = self.law.length
         mean = (
-            exact(mean_error=closed_form_error(self.law)).means(
-                "largest difference of the mean of (26) over systems by quadrature from the closed form"
-            )
+            exact(mean_error=closed_form_error(self.law))
+            .means("largest difference of the mean of (26) over systems by quadrature from the closed form")
+            .compared_by("mean_error", "quadrature over systems, and closed form")
             if self.law.has_independent_modes
             else exact()
         )

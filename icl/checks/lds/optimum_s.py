@@ -28,6 +28,7 @@ from icl.theory.lds.single_head_bound import HeadsBelow, heads_below
 from icl.theory.quadratic import EPSILON
 
 PROVED = 1e-9  # of the risk: what branch and bound leaves open
+SCAN = "a scan of the directions of b"
 DECIDES = 1e-6
 GAP = "one millionth of the risk: a lower bound for every head that a head of (13) attains"
 MEANINGS = {
@@ -97,6 +98,7 @@ class OptimumS(Windows):
             [
                 exact(certified_gap=gap)
                 .means("share by which a lower bound for every head is below the best head of (13)")
+                .in_tests(SCAN)
                 .at_most(DECIDES, GAP, otherwise="undecided")
                 .decides_only_if(population.exact),
                 of_kind(found, pattern_excess=excess)
@@ -106,17 +108,22 @@ class OptimumS(Windows):
                 evidence.means_error(self.law, self.seed) if self.law.has_independent_modes else exact(),
                 of_kind(
                     population.kind,
-                    convex_bound=bound.value,
                     lower_bound=least,
                     boxes=boxes,
-                    zero_risk=risk.constant,
-                    condition=bound.condition,
-                ).means(
-                    convex_bound="least value of the convex form, a lower bound for any number of heads",
+                )
+                .means(
                     lower_bound="proved lower bound of the risk for every single head",
                     boxes="number of boxes of b that branch and bound took",
+                )
+                .in_tests(SCAN),
+                of_kind(population.kind, convex_bound=bound.value, zero_risk=risk.constant)
+                .means(
+                    convex_bound="least value of the convex form, a lower bound for any number of heads",
                     zero_risk="risk of the prediction 0",
-                    condition="condition number of the convex form",
+                )
+                .compared_by("grid_error", "moments by Gauss rules over tokens"),
+                of_kind(population.kind, condition=bound.condition).means(
+                    "condition number of the convex form"
                 ),
                 of_kind(found, **heads.describe()).means(**MEANINGS),
             ],

@@ -27,7 +27,7 @@ from icl.checks.settings import fits_in_memory, integer
 from icl.checks.verdict import Control, Finding
 from icl.errors import InputError
 from icl.random import generator
-from icl.theory.dynamical_system import coefficients, parity_mask
+from icl.theory.dynamical_system import parity_mask
 from icl.theory.lds.value_search import search_values
 from icl.theory.quadratic import EPSILON
 
@@ -95,7 +95,7 @@ class Pcg(Windows):
                 .at_most(bound, source),
                 kalman,
                 tried(**errors, printed_17_error=printed).means(**MEANINGS),
-                *risks(population, coefficients(b_P, a_KP), eta),
+                *risks(population, (b_P, a_KP), eta, y_RBT),
                 sampled(distance_gd=distances["gd"], distance_plain_cg=distances["plain_cg"]).means(
                     distance_gd="median distance of the layer from one gradient step, over the layer's "
                     "root mean square",

@@ -66,13 +66,15 @@ class Stationarity(NoisySequences):
                 ),
                 exact(growth=growth / limit)
                 .means("growth of E[y_t^2] from t to 2 t, as a share of that of (sigma_w^2 E|c|^2 / 2) log t")
+                .compared_by("mean_error", "sums of 1 / (2k + 1)")
                 .above(HALF, "half the growth of the logarithm"),
                 exact(mean_error=float(np.abs(means_T / written - 1).max()))
                 .means("largest difference of E[y_t^2] by quadrature from sums of 1 / (2k + 1), relative")
+                .compared_by("mean_error", "quadrature over systems, and sums of 1 / (2k + 1)")
                 .at_most(EPSILON * 64 * self.length, "rounding of sums of T terms"),
-                exact(mean_squares=means_T[[0, self.length - 1, -1]].tolist()).means(
-                    "values of E[y_t^2] at 1, t and 2 t"
-                ),
+                exact(mean_squares=means_T[[0, self.length - 1, -1]].tolist())
+                .means("values of E[y_t^2] at 1, t and 2 t")
+                .compared_by("mean_error", "sums of 1 / (2k + 1)"),
             ],
             Control(
                 f"the same growth for eigenvalues uniform on [-{INSIDE}, {INSIDE}]",

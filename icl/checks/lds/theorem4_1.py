@@ -74,9 +74,9 @@ class Theorem41(NoisySequences):
                 *best_head(population, c, generator(self.seed, "search")),
                 self._one_step(c or 1.0),  # the identity is of any constant
                 *self._formulas(population, c),
-                of_kind(
-                    population.kind, constant_over_T_minus_1=c * (self.length - 1) / self.law.context
-                ).means("constant of eq. (14) where eq. (6) divides by T - 1, T the length of the sequence"),
+                of_kind(population.kind, constant_over_T_minus_1=c * (self.length - 1) / self.law.context)
+                .means("constant of eq. (14) where eq. (6) divides by T - 1, T the length of the sequence")
+                .compared_by("grid_error", "moments by Gauss rules over tokens"),
             ],
             self._control(population, x_KS),
             notes=[population.note],

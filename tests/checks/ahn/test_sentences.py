@@ -57,7 +57,9 @@ SENTENCES = {
         Mutants(
             Mutant(Rate, "_factor", edited(Rate._factor, "inverse if", "Sigma if")),
             Mutant(Rate, "_factor", edited(Rate._factor, "(4 *", "(5 *"), of="factor_error"),
-            blinded(Rate, "_factor", lambda right, check, kappa, white: 0.5 if white else 0.8 + 0.1 / kappa),
+            blinded(
+                Rate, "_factor", lambda right, check, kappa, white, *risk: 0.5 if white else 0.8 + 0.1 / kappa
+            ),
         ),
     ),
     Shrinkage: Case(

@@ -55,10 +55,13 @@ def against_the_risk(point: Point, prompt: GramPrompt) -> list[Numbers]:
             "lower",
             nearby_risk_over_batch_loss="exact risk over batch loss at the nearby point",
         ),
-        exact(nearby_risk=near_risk, nearby_distance=distance).means(
+        exact(nearby_risk=near_risk, nearby_distance=distance)
+        .means(
             nearby_risk="exact risk at the nearby point",
             nearby_distance="relative distance of the nearby point from the minimum",
-        ),  # of the point that was found
+        )
+        .by_definition()
+        .also_by("quadrature", nearby_risk=_moved(point, near.x).on_the_rule()[0]),  # of the point found
     ]
 
 

@@ -15,6 +15,7 @@ from icl.checks.verdict import Control
 from icl.tasks import LinearRegressionLaw
 from icl.verdicts import decide
 
+RATIONAL_BOUND = "the rational lower bound of the risk on S, which the optimum attains"
 BLIND = 0.05  # relative: a sample that would not see an error of this size says nothing
 USELESS = 0.01  # a relative rounding bound above which nothing was measured
 GRADIENT = "rounding: 64 eps times the gradient with all terms made positive"
@@ -60,6 +61,7 @@ def gradient_norm(size: float, bound: float) -> Numbers:
         [
             *exact(gradient_norm=size)
             .means("norm of the gradient of the exact risk at the critical point")
+            .compared_by("derivative_error", "derivative of the polynomial, at other points of S")
             .at_most(bound, GRADIENT)
             .with_bounds(),
             *exact(gradient_norm_stderr=0.0),
@@ -102,7 +104,9 @@ def task_covariance(law: LinearRegressionLaw) -> Numbers:
     bound = ROUNDING * float(torch.linalg.cond(law.root_RDD[0]))
     source = "rounding: 64 eps times the condition number of Sigma's root"
     return relative(
-        exact(task_covariance_error=error).means("spectral norm of the covariance of Sigma^1/2 w minus I"),
+        exact(task_covariance_error=error)
+        .means("spectral norm of the covariance of Sigma^1/2 w minus I")
+        .compared_by("tokens_z", "Monte Carlo on tokens, with tasks of this covariance"),
         bound,
         source,
     )

@@ -17,9 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from icl.checks.differences import gradient_norm
 from icl.theory.distance import symmetric_root
 from icl.theory.quadratic import EPSILON, QuadraticRisk
 
@@ -32,6 +34,16 @@ RISK = (
     "rounding, of the bound and at a point: |gradient / 2|^2 over the form's least eigenvalue, plus 2^-52 "
     "times the number and size of its terms"
 )
+
+
+MOMENTS = "moments of the prompts for all weights of a layer"
+
+
+def risk_by_moments(A_LDD: Tensor, Sigma: Tensor, Sigma_w: Tensor, context: int) -> Tensor:
+    """Return the risk of one layer of eq. (8) once more: not by words in A and Sigma, but by the moments of
+    the prompts, for all weights."""
+    risk = QuadraticRisk.linear_regression(Sigma, Sigma_w, context)
+    return risk.value_of_layer(*(M[None] for M in layer_of(A_LDD[0])))
 
 
 class LinearLayer:
@@ -64,6 +76,13 @@ class LinearLayer:
         """Norm of the gradient in P' and Q', at the P' and Q' of these weights."""
         return self.at_whitened(*self.whiten(P_PP, Q_PP))[1]
 
+    def by_differences(self, P_PP: Tensor, Q_PP: Tensor, rng: np.random.Generator) -> float:
+        """Return `whitened_gradient` once more, without autograd."""
+        weights = [M.detach().requires_grad_() for M in self.whiten(P_PP, Q_PP)]
+        gradients = torch.autograd.grad(self._whitened_value(*weights), weights)
+        with torch.no_grad():
+            return gradient_norm(self._whitened_value, weights, gradients, rng)
+
     def whiten(self, P_PP: Tensor, Q_PP: Tensor) -> tuple[Tensor, Tensor]:
         """P' and Q'; the rows of P that do not enter are zero."""
         t = self.unit**0.5
@@ -75,18 +94,21 @@ class LinearLayer:
         risk = self.at(P_PP, Q_PP)[0]
         return max(abs(self.at(gamma * P_PP, Q_PP / gamma)[0] - risk) for gamma in SCALES)
 
-    def component_gradient(self, A_DD: Tensor) -> float:
+    def component_gradient(self, A_DD: Tensor, rng: np.random.Generator | None = None) -> float:
         """Norm of the gradient of the form in X' at X_j = -sum_k A_kj E_{d+1,k}, the query's label 0."""
         D = len(A_DD)
         X_KPP = torch.zeros(D + 1, D + 1, D + 1, dtype=torch.float64)
         X_KPP[:D, D, :D] = -(self.root_DD @ A_DD @ self.root_DD).mT
+        if rng is not None:
+            return gradient_norm(self.risk.value, [X_KPP], [self.risk.gradient(X_KPP)], rng)
         return float(self.risk.gradient(X_KPP).norm())
 
-    def lemma3_gradient(self) -> float:
-        """Norm of the gradient of sum_j lambda_j f_j at Lemma 3's X_j, in Sigma's eigenbasis."""
+    def lemma3_gradient(self, rng: np.random.Generator | None = None) -> float:
+        """Norm of the gradient of sum_j lambda_j f_j at Lemma 3's X_j, in Sigma's eigenbasis; with `rng` by
+        differences along directions drawn from it."""
         eigenvalues_D, N = torch.linalg.eigvalsh(self.Sigma), self.context
         A_DD = (1 / ((N + 1) / N * eigenvalues_D + eigenvalues_D.sum() / N)).diag()
-        return LinearLayer(eigenvalues_D.diag(), N).component_gradient(A_DD)
+        return LinearLayer(eigenvalues_D.diag(), N).component_gradient(A_DD, rng)
 
     def gradient_rounding(self, A_DD: Tensor) -> float:
         """Return the rounding of gradients at A of eq. (6), in P', Q', X': 2^-52 times number and sizes of

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from icl.checks.differences import gradient_norm
 from icl.theory.closed_forms import theorem1_preconditioner
 from icl.theory.distance import symmetric_root
 from icl.theory.expected_traces import sparse_a_risk
@@ -35,6 +37,21 @@ def relative_gradient(Sigma: Tensor, context: int) -> float:
         A_LDD = A_DD[None].clone().requires_grad_()
         risk = sparse_a_risk(A_LDD, Sigma, identity_DD, context)
         norms.append(float(torch.autograd.grad(risk, A_LDD)[0].norm()))
+    return norms[0] / norms[1]
+
+
+def by_differences(Sigma: Tensor, context: int, rng: np.random.Generator) -> float:
+    """Return the same by differences of the risk's values."""
+    identity_DD, zero_DD = torch.eye(len(Sigma), dtype=torch.float64), torch.zeros_like(Sigma)
+
+    def risk(A_DD: Tensor) -> Tensor:
+        return sparse_a_risk(A_DD[None], Sigma, identity_DD, context)
+
+    norms = []
+    for A_DD in (theorem1_preconditioner(Sigma, context), zero_DD):
+        leaf = A_DD.clone().requires_grad_()
+        slope = torch.autograd.grad(risk(leaf), leaf)
+        norms.append(gradient_norm(risk, [A_DD], slope, rng, step=float(A_DD.norm()) or 1.0))
     return norms[0] / norms[1]
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from icl.checks import differences
 from icl.checks.numbers import Numbers, tried
 from icl.checks.sequential import Comparison
 from icl.checks.token_evidence import PRECISION, compare_with_samples, draw_tokens
@@ -52,6 +53,14 @@ def convex_bound(risk: ReluRisk) -> float:
 def gradient_norm(risk: ReluRisk, b_P: Tensor, A_DD: Tensor) -> float:
     leaves = [M.clone().requires_grad_() for M in (b_P, A_DD)]
     return float(torch.cat([g.flatten() for g in torch.autograd.grad(risk.value(*leaves), leaves)]).norm())
+
+
+def by_differences(risk: ReluRisk, b_P: Tensor, A_DD: Tensor, rng: np.random.Generator) -> float:
+    """Return `gradient_norm` once more, without autograd."""
+    leaves = [M.clone().requires_grad_() for M in (b_P, A_DD)]
+    gradients = torch.autograd.grad(risk.value(*leaves), leaves)
+    with torch.no_grad():
+        return differences.gradient_norm(risk.value, leaves, gradients, rng)
 
 
 def compare_with_tokens(

@@ -21,6 +21,8 @@ from icl.checks.numbers import Numbers, exact, tried
 from icl.theory.logistic import LogisticLoss
 from icl.theory.quadratic import EPSILON
 
+OF_CONSTANT = "bounds on one step from |x| <= C"
+
 
 def numbers_of_bounds(
     loss: LogisticLoss, x_BD: Tensor, points: Iterable[Tensor], constant: float | None, otherwise: str
@@ -37,11 +39,14 @@ def numbers_of_bounds(
         .at_most(1.0, "rounding of a step", otherwise=otherwise),
         exact(bend_off=bend_off())
         .means("difference of the largest bend of the logistic function from its value on a grid")
+        .compared_by("bend_off", "root of m tanh(m / 2) = 2, and grid")
         .at_most(1e-8, "the grid's spacing, 1e-4, squared", otherwise=otherwise),
     ]
     if constant is not None:
-        off = exact(constant_off=constant_off(loss.mu, loss.mu**2, constant)).means(
-            "relative difference of the constant C from its value by another way"
+        off = (
+            exact(constant_off=constant_off(loss.mu, loss.mu**2, constant))
+            .means("relative difference of the constant C from its value by another way")
+            .compared_by("constant_off", "closed form of C, and bounds on one step from |x| <= C")
         )
         numbers.append(off.at_most(16 * EPSILON, "rounding: 16 * 2^-52", otherwise=otherwise))
     return numbers

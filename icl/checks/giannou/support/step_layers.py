@@ -184,7 +184,9 @@ def compare_functions(by: Approximations, setting: StepSetting) -> list[Numbers]
         tried(knots_end_off=knots_end_off(by, setting.mu, setting.start))
         .means("relative distance of the last knots from the ends of the functions' domains")
         .at_most(64 * EPSILON, "rounding: 64 * 2^-52"),
-        exact(relu_errors=errors).means("error bounds of the functions that the ReLU layers approximate"),
+        exact(relu_errors=errors)
+        .means("error bounds of the functions that the ReLU layers approximate")
+        .compared_by("interpolation_off", "largest errors between the knots"),
     ]
 
 

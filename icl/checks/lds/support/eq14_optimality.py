@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from icl.checks.differences import DIFFERENCES, gradient_norm
 from icl.checks.lds.support import eq14, evidence
 from icl.checks.lds.support.population import LEVEL, Population, balance, quantile, z_of_parts
 from icl.checks.numbers import Numbers, of_kind, sampled, searched
@@ -25,8 +26,10 @@ def gradient_and_gap(population: Population, x_KS: Tensor) -> list[Numbers]:
     bound, size = population.risk.convex_bound(), eq14.size_of_gradient(population, x_KS)
     gradient, gap, *described = _at_14(population, x_KS)
     return [
-        gradient.at_most(64 * EPSILON * size, ROUNDING),
-        gap.at_most(
+        gradient.also_by(DIFFERENCES, gradient_norm=by_differences(population, x_KS), size=size).at_most(
+            64 * EPSILON * size, ROUNDING
+        ),
+        gap.compared_by("risk_gap", "risk at (14), and least value of the convex form").at_most(
             2 * bound.rounding + 64 * EPSILON * size * float(x_KS.norm()),
             "rounding of the convex form's least value, and of the risk at (14)",
         ),
@@ -68,15 +71,26 @@ def _at_14(population: Population, x_KS: Tensor) -> list[Numbers]:
             optimal_risk=bound.value,
             risk_at_claim=risk,
             zero_risk=float(part.constant) / 2,
-            condition=bound.condition,
-        ).means(
+        )
+        .means(
             constant="constant of eq. (14)",
             optimal_risk="least value of the convex form",
             risk_at_claim="population risk at eq. (14)",
             zero_risk="population risk of the prediction 0",
-            condition="condition number of the convex form",
-        ),
+        )
+        .compared_by("grid_error", "moments by Gauss rules over tokens"),
+        of_kind(kind, condition=bound.condition).means("condition number of the convex form"),
     ]
+
+
+def by_differences(population: Population, x_KS: Tensor) -> float:
+    """Return the norm of the gradient at these weights once more, from values of the risk."""
+    part, rng = population.moments, np.random.default_rng(0)  # of directions
+
+    def value(x_S: Tensor) -> Tensor:
+        return half_squared_error(part, x_S[None])
+
+    return gradient_norm(value, [x_KS[0]], [eq14.gradient(part, x_KS)], rng, step=float(x_KS.norm()) or 1.0)
 
 
 def best_head(population: Population, c: float, rng: np.random.Generator) -> list[Numbers]:

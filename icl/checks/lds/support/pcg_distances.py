@@ -14,8 +14,9 @@ from icl import quantiles
 from icl.algorithms import ConjugateGradient, GradientDescent
 from icl.checks.lds.support.pcg_layer import PcgLayer
 from icl.checks.lds.support.population import Population
-from icl.checks.numbers import Numbers, of_kind, sampled
-from icl.checks.sequential import ALPHA
+from icl.checks.numbers import Numbers, of_kind, sampled, second
+from icl.checks.sequential import ALPHA, Sample, mean_of
+from icl.checks.verdict import Route
 from icl.tasks.dynamical_system import gram_prompts
 from icl.theory.dynamical_system import coefficients, half_squared_error
 
@@ -26,16 +27,29 @@ def best_step_size(population: Population) -> float:
     return float((population.moments.linear_KS * step_KS).sum()) / _mean_square(population, step_KS)
 
 
-def risks(population: Population, layer_KS: Tensor, eta: float) -> list[Numbers]:
-    """Return the risks of the layer and of one gradient step of the best size."""
-    part, kind = population.moments, population.kind
+def risks(population: Population, head: tuple[Tensor, Tensor], eta: float, y_RBT: Tensor) -> list[Numbers]:
+    """Return the risks of the layer and of one gradient step of the best size; of simulated sequences too."""
+    part, kind, layer_KS = population.moments, population.kind, coefficients(*head)
+    prompt = gram_prompts(y_RBT, population.law.window)
+    layer_B = (PcgLayer(*head, prompt.gram_RBPP[0]).predictor() * prompt.query_RBP[0, :, :-1]).sum(-1)
+    drawn = [
+        mean_of((predicted_B - prompt.target_RB[0]).square() / 2)
+        for predicted_B in (layer_B, GradientDescent(eta, 1).predict(prompt)[0])
+    ]
+    name = f"Monte Carlo on tokens, {len(layer_B):,} sequences"
+
+    def again(risk: float, drawn: Sample) -> Route | None:
+        return second(name, risk, drawn.mean, drawn.stderr) if population.exact else None
+
+    of_layer = float(half_squared_error(part, layer_KS))
+    of_step = float(half_squared_error(part, eta * _step(population.law.window)))
     return [
-        of_kind(kind, risk_layer=float(half_squared_error(part, layer_KS))).means(
-            "population risk of the layer"
-        ),
-        of_kind(kind, risk_gd=float(half_squared_error(part, eta * _step(population.law.window)))).means(
-            "population risk of one gradient step"
-        ),
+        of_kind(kind, risk_layer=of_layer)
+        .means("population risk of the layer")
+        .confirmed(risk_layer=again(of_layer, drawn[0])),
+        of_kind(kind, risk_gd=of_step)
+        .means("population risk of one gradient step")
+        .confirmed(risk_gd=again(of_step, drawn[1])),
         sampled(gd_step_size=eta).means("step size of least risk of one gradient step"),
     ]
 

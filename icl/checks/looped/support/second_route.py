@@ -67,16 +67,14 @@ def rational_risk(plane: PlaneRisk, a: float, b: float, h: float = 0.0) -> float
 
 def rotation_risk(settings: LoopedSettings, found: Rotation) -> Route | None:
     """Return the second route of the risk of the best matrix found, where that is exact."""
-    if settings.dim == 1:
-        return scalar_risk(settings)
-    if settings.dim > 2:
-        return None  # sampled
+    if settings.dim != 2:  # else sampled; exact where a multiple of I was best
+        return scalar_risk(settings) if found.half_width == 0 else None
     return second(RATIONALS, found.risk, rational_risk(settings.plane, found.a, float(found.b[0])))
 
 
 def gain(settings: LoopedSettings, found: Rotation) -> Route | None:
-    """Return the second route of what that matrix gains; at d = 1 there is none but the best multiple."""
+    """Return the second route of what that matrix gains: nothing where it is the best multiple itself."""
     if settings.dim != 2:
-        return Route("definition") if settings.dim == 1 else None
+        return Route("definition") if found.half_width == 0 else None
     risk = rational_risk(settings.plane, found.a, float(found.b[0]))
     return second(RATIONALS, found.gain, 1 - risk / settings.steps.least_risk, size=1.0)
