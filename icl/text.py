@@ -88,17 +88,18 @@ def second_route(document: Mapping[str, Any], name: str) -> str:
     if not route:
         return ""
     words = ": ".join(filter(None, [ROUTES.get(route["how"], route["how"]), route["name"]]))
-    if route["by"]:
-        number = "the number is the difference" if route["by"] == name else f"see {route['by']}"
-        return f"{words} ({number})"
-    if route["how"] != "computed":
+    if route["how"] not in ("computed", "compared"):
         return words
-    agrees = "" if route["agrees"] else f", more than {brief(route['within'], 2)}: they disagree"
-    off = f"{brief(route['off'], 2)} {route['unit']}"
-    if route["unit"] != "standard errors":
-        off = f"relative difference {brief(route['off'], 2)}"
-        return f"{words}, {off}{agrees}"
-    return f"{words}, {off} off{agrees}"
+    if route["by"] == name:
+        return f"{words} (the number is the difference)"
+    off = brief(route["off"], 2)
+    if route["unit"] == "standard errors":
+        words += f", {off} standard errors off"
+    elif route["by"]:
+        words += f", {route['by'].replace('_', ' ')} {off} (bound {brief(route['within'], 2)})"
+    else:
+        words += f", relative difference {off}"
+    return words if route["agrees"] else f"{words}: they do not agree"
 
 
 def main_route(document: Mapping[str, Any]) -> str:

@@ -88,6 +88,7 @@ class GlobalOptimum:
                 # what no A can be below decides for S; that a search finds nothing does not
                 exact(certified_gap=abs(min(possible.values())))
                 .means("share by which the lower bound for every A is below the least risk on S, over depths")
+                .compared_by("squares_error", "the risk as a sum of squares, at random A")
                 .at_most(max(shares), GAP, otherwise="undecided"),
                 searched(lowest_excess=min(excess.values()))
                 .means("lowest risk found over all A minus the least risk on S, relative, over depths")
