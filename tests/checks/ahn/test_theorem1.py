@@ -48,7 +48,7 @@ def one_token_more(right, *given):
 
 def test_tokens_reject_moments_and_claim_that_are_wrong_together(mutate):
     mutate(QuadraticRisk, "linear_regression", one_token_more)
-    for name in ("theorem1_preconditioner", "isotropic_step"):
+    for name in ("theorem1_preconditioner", "isotropic_step", "theorem1_risk", "isotropic_risk"):
         mutate(theorem1, name, one_token_more)
     finding = Theorem1(dim=3, context=10).measure()
     assert finding.measured["gradient_norm"] < finding.measured["risk_at_claim"] * 1e-12
