@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from icl.errors import InputError, whole
 
 MOST_STARTS, MOST_DRAWN = 10**5, 10**9  # days
+MOST_PROMPTS = 10**7  # at once, in memory
 RANGE = "range"  # of a field's metadata
 
 

@@ -25,6 +25,7 @@ from icl.errors import InputError, reals, whole
 from icl.experiments.ahn.trained import identity
 from icl.experiments.runner import Runner
 from icl.random import generator
+from icl.ranges import MOST_PROMPTS
 from icl.runs.record import RunRecord
 from icl.tasks.integrated import Tilted
 from icl.tasks.linear_regression import LinearRegressionLaw, linear_regression
@@ -51,8 +52,8 @@ class Sizes:
     search: int
 
     def __post_init__(self) -> None:
-        whole("figure.experiment.test_contexts", self.test, 1)
-        whole("figure.experiment.search_contexts", self.search, 1)
+        whole("figure.experiment.test_contexts", self.test, 1, MOST_PROMPTS)
+        whole("figure.experiment.search_contexts", self.search, 1, MOST_PROMPTS)
 
 
 def compare(

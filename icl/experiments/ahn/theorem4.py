@@ -32,6 +32,7 @@ from icl.weighted import stratified_error
 MAX_LAYERS = 4  # of the exact polynomial with B
 HALVINGS = 25  # of the learning rate, as at paper scale; L-BFGS has a constant one
 BATCH = 20_000  # prompts of the paper's batch
+MOST_BATCHES = 10**5  # hours
 
 
 class Theorem4:
@@ -58,7 +59,7 @@ class Theorem4:
             whole("figure.experiment.layers", layers, 2, MAX_LAYERS)
         self.training = TrainingSettings(layers, dim, context, seeds, steps, lr)
         self.starts = whole("figure.experiment.starts", starts, 1, MOST_STARTS)
-        self.batches = whole("figure.experiment.batches", batches, 1)
+        self.batches = whole("figure.experiment.batches", batches, 1, MOST_BATCHES)
 
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:
         name = "ahn/theorem4" if runner.scale == "paper" else "ahn/theorem4_lbfgs"

@@ -20,6 +20,7 @@ import numpy as np
 
 from icl.errors import InputError, whole
 from icl.random import generator
+from icl.ranges import MOST_PROMPTS
 
 LOW, HIGH = 0.0, 5.0
 HELD_OUT = 0.2  # of a single file, kept from the guess model: the queries
@@ -56,7 +57,7 @@ class Similarity:
         asked = {pair.key for pair in queries}
         self.queries = list(queries)
         self.pool = [pair for pair in pool if pair.key not in asked]
-        self.examples = whole("figure.experiment.examples", examples, 1)
+        self.examples = whole("figure.experiment.examples", examples, 1, MOST_PROMPTS)
         if len(self.pool) < self.examples:
             raise InputError(
                 f"figure.experiment.examples={examples}: the data hold {len(self.pool)} to draw from"
@@ -85,7 +86,7 @@ class Similarity:
         parts = ["Rate how similar in meaning two sentences are, from 0 (unrelated) to 5 (the same meaning)."]
         if guessed:
             parts[0] += " Every pair comes with an initial guess of its score, made by a simple model."
-        for number, i in enumerate(run.examples, 1):
+        for number, i in enumerate(run.examples, 1, MOST_PROMPTS):
             guess = None if guess_pool is None else guess_pool[i]
             parts.append(f"Example {number}\n{_format(self.pool[i], guess)}\nScore: {self.pool[i].score:g}")
         guess = None if guess_query is None else guess_query[run.query]
