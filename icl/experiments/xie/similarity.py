@@ -86,7 +86,7 @@ class Similarity:
         parts = ["Rate how similar in meaning two sentences are, from 0 (unrelated) to 5 (the same meaning)."]
         if guessed:
             parts[0] += " Every pair comes with an initial guess of its score, made by a simple model."
-        for number, i in enumerate(run.examples, 1, MOST_PROMPTS):
+        for number, i in enumerate(run.examples, 1):
             guess = None if guess_pool is None else guess_pool[i]
             parts.append(f"Example {number}\n{_format(self.pool[i], guess)}\nScore: {self.pool[i].score:g}")
         guess = None if guess_query is None else guess_query[run.query]
