@@ -39,7 +39,7 @@ class Ridge(SimulatedSettings):
             "standard errors from the formula without a ridge",
             self.limit.icl,
             exact(root_error=float(off))
-            .means("relative difference of the root from that of a polynomial of degree 4")
+            .means("relative difference of the root from that of a polynomial of degree 4 in M")
             .compared_by("root_error", "bisection, and roots of the polynomial")
             .at_most(1e-10, ROOTS),
             exact(root=root)
@@ -52,12 +52,21 @@ class Ridge(SimulatedSettings):
 
 
 def quartic_roots(limit: Limit, ridge: float) -> list[float]:
-    """Return the roots e > 0 of 1 - tau + tau ridge / e = e M(e + x*), found otherwise: M solves a quadratic
-    equation, and e^4 times it, with M = u / e^2, u = (1 - tau) e + tau ridge, is a polynomial. Its other
-    roots belong to the other solution of the quadratic equation."""
+    """Return the roots e > 0 of 1 - tau + tau ridge / e = e M(e + x*), found otherwise, by their M > 0. The
+    quadratic equation of M gives e = N / D, D = M (1 + M / kappa), N = 1 + M / kappa - M - x* D, and with it
+    N^2 - (1 - tau) (1 + M / kappa) N - tau ridge M (1 + M / kappa)^2 = 0. Given M, the equation is one of
+    degree 2 in e, with a root of either sign; N / D is one of them."""
     more, x, tau = 1 / limit.kappa, limit.x, limit.tau
-    e, u = np.poly1d([1, 0]), np.poly1d([1 - tau, tau * ridge])
-    quartic = e**4 - (e + x + 1 - more) * u * e**2 - more * (e + x) * u**2
-    found = [complex(z) for z in quartic.roots]
-    positive = [z.real for z in found if z.real > 0 and abs(z.imag) < 1e-6 * abs(z)]
-    return [e for e in positive if u(e) > 0 and 2 * e * e / u(e) > e + x + 1 - more]
+    M, rest = np.poly1d([1, 0]), np.poly1d([more, 1])
+    N = rest - M - x * M * rest
+    polynomial = N * N - (1 - tau) * rest * N - tau * ridge * M * rest * rest
+    found = []
+    for root in polynomial.roots:
+        m = float(root.real)
+        if m > 0 and abs(root.imag) < 1e-9 * m:
+            middle, half = 1 - tau, np.sqrt((1 - tau) ** 2 + 4 * m * tau * ridge)
+            e = 2 * tau * ridge / (half - middle) if middle < 0 else (half + middle) / (2 * m)
+            other = (middle - half) / (2 * m)
+            at = N(m) / (m * rest(m))
+            found += [float(e)] if abs(at - e) < abs(at - other) else []
+    return found

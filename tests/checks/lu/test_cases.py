@@ -217,6 +217,16 @@ def test_the_extrapolation_is_that_of_a_polynomial_with_its_standard_error():
     assert np.mean([means.misfit**2 for means in drawn]) == pytest.approx(1, rel=0.12)
 
 
+def test_the_second_search_finds_the_one_root_to_ten_digits_at_any_size():
+    """Draw settings over many decades; with a small ridge the other solution of the quadratic is near."""
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        drawn = 10 ** rng.uniform([-1, -1.5, -1.5, -3, -7], [4, 2, 1.7, 0.5, 2])
+        alpha, kappa, tau, rho, lam = drawn.tolist()
+        limit = Limit(alpha, kappa, tau, rho)
+        assert ridge.quartic_roots(limit, lam) == pytest.approx([limit.effective_ridge(lam)], rel=1e-10)
+
+
 def test_on_long_prompts_dmmse_errs_by_the_distance_from_the_nearest_task():
     """Compare the loss of the posterior mean on new tasks less that on old ones."""
     d, N = 5, 20_000
