@@ -159,7 +159,8 @@ def paperscale() -> str:
         paper = id.partition("/")[0]
         name, stored = short_name(paper).partition(" (")[0], records(paper)
         took, threads = _duration(figure["seconds"]), figure["threads"]
-        on = f"{threads} thread{'s' if threads > 1 else ''} of {figure['cpu']}"
+        of = f"{threads} thread{'s' if threads > 1 else ''} of " if threads else ""  # where it trains
+        on = of + figure["cpu"]
         rows = ["| claim | verdict | measured, and what it is compared with |", "|---|---|---|"]
         laptop = {claim["claim"]: claim["verdict"] for claim in stored["figures"][id].get("claims", [])}
         rows += [_claim_row(claim, at_laptop=laptop.get(claim["claim"], "")) for claim in figure["claims"]]
