@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from icl.cli import VERBS, main
 from icl.config.search_path import ConfigDirs
@@ -79,7 +80,8 @@ def test_list(icl: Run, tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_list_says_at_which_scale_a_check_was_measured(outputs: Path) -> None:
     kind, configs = KINDS[0], ConfigDirs()
-    shipped = {"dim": 5, "context": 20, "layers": 3, "starts": 4, "seed": 0, "weights": None}
+    config = yaml.safe_load((ROOT / "conf/check/ahn/global_optimum.yaml").read_text())["check"]
+    shipped = {key: value for key, value in config.items() if key != "_target_"} | {"starts": 4, "weights": None}
     folder = outputs / "checks/ahn/global_optimum"
     for settings, scales in (({}, ("laptop",)), ({"starts": 1}, ("smoke",)), ({"dim": 3}, ())):
         document = {"verdict": "undecided", "settings": shipped | settings}
