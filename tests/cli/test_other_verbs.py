@@ -81,7 +81,7 @@ def test_list(icl: Run, tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_list_says_at_which_scale_a_check_was_measured(outputs: Path) -> None:
     kind, configs = KINDS[0], ConfigDirs()
     config = yaml.safe_load((ROOT / "conf/check/ahn/global_optimum.yaml").read_text())["check"]
-    shipped = {key: value for key, value in config.items() if key != "_target_"} | {"starts": 4, "weights": None}
+    shipped = {k: v for k, v in config.items() if k != "_target_"} | {"starts": 4, "weights": None}
     folder = outputs / "checks/ahn/global_optimum"
     for settings, scales in (({}, ("laptop",)), ({"starts": 1}, ("smoke",)), ({"dim": 3}, ())):
         document = {"verdict": "undecided", "settings": shipped | settings}
