@@ -108,8 +108,8 @@ def _live(
     argv: list[str], outputs: Path, fault: Fault | None, prepare: Callable[[], None] | None, *files: IO[bytes]
 ) -> None:
     """Run the command in the forked process; never return."""
-    # What earlier tests left for the garbage collector stays uncollected: a store of torch.distributed would join
-    # a thread of the process that was forked, which here may be another or none, and end this one.
+    # What earlier tests left for the garbage collector stays uncollected: a store of torch.distributed would
+    # join a thread of the process that was forked, which here may be another or none, and end this one.
     gc.freeze()
     code = 70
     try:
