@@ -234,6 +234,7 @@ def harmed(base: Path, name: str, file: int, harm: str, expected: dict[str, byte
     with fresh(base, name) as place:
         call(place.argv, place.outputs)
         kept = [p for p in sorted(place.outputs.rglob("*")) if p.is_file() and "cache" not in p.parts]
+        kept = [path for path in kept if path.stat().st_size]
         if name in ("figure", "reproduce"):
             kept = [path for path in kept if path.name != VERDICTS]  # of a run, which neither reads
         path = kept[file % len(kept)]
