@@ -1,6 +1,5 @@
 """`icl ARGS` inside this process, for the fixtures `icl` and `tiny`: as fast as the command allows."""
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -11,6 +10,7 @@ from unittest import mock
 
 from icl import random
 from icl.runs import code
+from tests.documents import read
 from tests.loggers.wandb_file import Damaged, records
 
 TINY = [
@@ -49,12 +49,13 @@ class Result:
     code: int
     out: str
     err: str
+    argv: tuple[str, ...] = ()
 
     @property
     def json(self) -> Any:
-        """The one document on stdout."""
+        """The one document on stdout, which is of the command's schema."""
         assert self.out, self.err
-        return json.loads(self.out)
+        return read(self.argv, self.out)
 
 
 Run = Callable[..., Result]

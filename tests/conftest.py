@@ -72,7 +72,7 @@ def icl(tmp_path, outputs, capfd, monkeypatch):
         capfd.readouterr()
         code = main([verb, *args, *common])
         assert not GlobalHydra.instance().is_initialized() and HydraConfig.instance().cfg is None
-        return Result(code, *capfd.readouterr())
+        return Result(code, *capfd.readouterr(), (verb, *args))
 
     return run
 

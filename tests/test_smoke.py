@@ -13,6 +13,7 @@ import icl
 from icl.cli import main
 from icl.config import conf_dir
 from icl.verdicts import error_of
+from tests.documents import read
 from tests.figures.test_legends import covered
 
 
@@ -84,5 +85,5 @@ def test_reproduce_makes_every_check_and_figure(tmp_path: Path, capsys: pytest.C
         assert run(capsys, tmp_path, "train", f"experiment={name}")["cached"], name
     papers = sorted({part["paper"] for part in first["checks"]} - {id.partition("/")[0] for _, id in skipped})
     nothing_heavy_is_loaded(tmp_path, "reproduce", f"only=[{','.join(papers)}]")
-    assert main(["clean", "format=json", f"paths.outputs={tmp_path}"]) == 0
-    assert json.loads(capsys.readouterr().out)["found"] == []
+    clean = ["clean", "format=json", f"paths.outputs={tmp_path}"]
+    assert main(clean) == 0 and read(clean, capsys.readouterr().out)["found"] == []

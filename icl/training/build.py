@@ -22,10 +22,12 @@ from icl.training.settings import TrainerSettings, TrainSettings, make_trainer
 
 REFUSED = {  # options of pl.Trainer that have no effect here, and what to use instead
     **dict.fromkeys(
-        ("max_epochs", "min_epochs", "max_steps", "min_steps", "max_time", "limit_train_batches",
-         "overfit_batches", "fast_dev_run"),
+        ("max_epochs", "min_epochs", "max_steps", "min_steps", "max_time"),
         "set train.steps instead; scale=smoke makes a run short",
     ),
+    "fast_dev_run": "debug=fast takes two steps",
+    "overfit_batches": "debug=overfit trains on one small set of prompts",
+    "limit_train_batches": "debug=limit takes 100 steps, train.steps=N takes N",
     "accumulate_grad_batches": "a gradient is over all of train.batch, which is split to fit the cache",
     **dict.fromkeys(
         ("gradient_clip_val", "gradient_clip_algorithm"), "train.clip bounds each matrix of each seed"

@@ -17,6 +17,7 @@ from icl.jobs.stored.archive import renew_manifest
 from icl.jobs.stored.run_list import listed_runs
 from icl.runs import documents
 from tests.commands import Run
+from tests.documents import read
 
 FIGURE = ["figure", "figure=lds/fig3", "scale=smoke", "format=json"]
 
@@ -53,7 +54,9 @@ def rows(document: dict[str, dict[str, str]]) -> list[dict[str, str]]:
     return list(csv.DictReader(Path(document["files"]["csv"]).open()))
 
 
-def test_an_archive_describes_itself_and_is_extended(made: Path, kept: Path) -> None:
+def test_an_archive_describes_itself_and_is_extended(
+    made: Path, kept: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Read it as an outputs folder, too, whose runs are as good as before."""
     crate = {
         entity["@id"]: entity
@@ -78,7 +81,9 @@ def test_an_archive_describes_itself_and_is_extended(made: Path, kept: Path) -> 
 
     argv = ["archive", str(kept), "scale=smoke", "format=json", f"paths.outputs={made / 'outputs'}"]
     before = (kept / "ro-crate-metadata.json").read_bytes()
+    capfd.readouterr()
     assert main(argv) == 0
+    assert read(argv, capfd.readouterr().out)["new"] == []
     assert (kept / "ro-crate-metadata.json").read_bytes() == before, "nothing new, nothing changed"
     assert {run.status for run in listed_runs(kept, every=True)} == {"done"}
 
@@ -186,8 +191,8 @@ def test_verification_tells_what_differs_and_what_is_missing(
 
     def verified(archive: Path) -> tuple[int, Any]:
         capfd.readouterr()
-        code = main(["verify", str(archive), "format=json"])
-        return code, json.loads(capfd.readouterr().out)
+        argv = ["verify", str(archive), "format=json"]
+        return main(argv), read(argv, capfd.readouterr().out)
 
     code, whole = verified(kept)
     assert (code, whole["differs"], whole["missing"], whole["not_recomputed"]) == (0, [], [], [])

@@ -1,11 +1,15 @@
 """Tests of command lines in the docs and in the help: they can be pasted into bash and zsh."""
 
+import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from icl.cli import main
 from icl.cli.help import EXAMPLES
 from icl.cli.runs import USAGE
+from icl.cli.schema import DOCUMENTS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
@@ -32,3 +36,25 @@ def test_the_python_of_the_page_for_agents_runs() -> None:
     text = (ROOT / "docs" / "AGENTS.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     exec(code, {})  # it asserts a true formula, and that a wrong one is seen
+
+
+def test_the_ten_statements_of_the_page_for_agents_are_decided_so(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "AGENTS.md").read_text("utf-8")
+    rows = re.findall(r"^\| .+ \| `(check=.+)` \| (\d) \|$", text, re.MULTILINE)
+    assert sorted(code for _, code in rows) == ["0"] * 5 + ["1"] * 5
+    rest = ["check.expected=holds", f"paths.outputs={tmp_path}"]
+    assert {line: main(["check", *shlex.split(line), *rest]) for line, _ in rows} == {
+        line: int(code) for line, code in rows
+    }
+
+
+def test_the_page_for_agents_names_every_document_and_keys_of_it() -> None:
+    text = (ROOT / "docs" / "AGENTS.md").read_text("utf-8")
+    rows = re.findall(r"^\| (`icl .+`.*) \| (.+) \|$", text, re.MULTILINE)
+    described = {name.partition(",")[0].split()[0] for name in DOCUMENTS}
+    assert {command for line, _ in rows for command in re.findall(r"`icl (\w+)", line)} == described
+    for line, keys in rows:
+        for command in re.findall(r"`icl (\w+(?: -m| compare)?)", line):
+            own = json.dumps([DOCUMENTS[name] for name in DOCUMENTS if name.startswith(command)])
+            unknown = [key for key in re.findall(r"`(\w+)`", keys) if f'"{key}": ' not in own]
+            assert not unknown, (command, unknown)

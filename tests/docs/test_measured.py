@@ -5,9 +5,11 @@ import re
 
 import pytest
 
+from icl.cli.schema import DOCUMENTS
 from scripts.pages import measured
 from scripts.pages.measured import RECORDS
 from scripts.pages.render import render
+from tests.documents import fits
 
 
 def test_every_harm_and_every_failure_of_the_campaign_is_shown() -> None:
@@ -31,6 +33,7 @@ def test_every_exit_of_the_generated_inputs_is_shown() -> None:
 def test_every_row_of_a_benchmark_is_shown(name: str) -> None:
     """Look for each row's name; of the training benchmark the page shows the kernel's rows alone."""
     document = json.loads((RECORDS / "bench" / f"{name}.json").read_text(encoding="utf-8"))
+    assert fits(DOCUMENTS["bench"], document)
     page = render(f"before\n\n<!-- bench {name} -->\nold\n<!-- end -->\n\nafter")
     assert page.startswith(f"before\n\n<!-- bench {name} -->\n\n| ") and "old" not in page
     assert page.endswith(".*\n\n<!-- end -->\n\nafter")

@@ -13,6 +13,6 @@ def icl_command(outputs, capfd):
     def run(verb, *args):
         capfd.readouterr()
         code = main([verb, *args, f"paths.outputs={outputs}", "logger=none"])
-        return Result(code, *capfd.readouterr())
+        return Result(code, *capfd.readouterr(), (verb, *args))
 
     return run

@@ -5,6 +5,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -91,3 +92,13 @@ def test_every_extra_that_a_text_names_exists() -> None:
                 named |= set(re.findall(rf"{project['name']}\[(\w+)\]", text))
                 assert not re.search(r"pip install '?icl(?!-)\b", text), path  # another package's name
     assert named and named <= set(project["optional-dependencies"])
+
+
+def test_every_paper_is_cited() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    papers = [yaml.safe_load(path.read_text("utf-8")) for path in (ROOT / "conf" / "paper").glob("*.yaml")]
+    links = {paper["link"] for paper in papers if paper.get("link")}
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert links == set(project["urls"].values()) == {entry["url"] for entry in citation["references"]}
+    (number,) = re.findall(r"extends (\w+) papers", citation["abstract"])
+    assert f"{number} papers" in project["description"] and len(links) == 5 and number == "five"

@@ -16,6 +16,7 @@ from icl.errors import InputError
 from icl.jobs.stored.catalog import entries
 from icl.jobs.stored.publish import PublishRequest, publish
 from icl.report.mathematics import prose
+from tests.documents import read
 
 LINK = re.compile(r'(?:href|src)="([^"#:]+)(?:#([^"]*))?"')
 CELL = re.compile(r"\n---\n<!-- trackio-cell\n(.*)\n-->\n")
@@ -46,7 +47,7 @@ def broken(site: Path) -> list[str]:
 def test_a_site_of_what_is_stored(outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site, line = tmp_path / "site", ["publish", str(tmp_path / "site"), f"paths.outputs={outputs}"]
     assert main([*line, "format=json"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = read([*line, "format=json"], capsys.readouterr().out)
     claims = json.loads(next(outputs.glob("figures/giannou/fig10/smoke/*.json")).read_text())["document"][
         "claims"
     ]

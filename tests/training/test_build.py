@@ -35,6 +35,9 @@ def test_what_is_refused_says_what_there_is(name: str) -> None:
     [
         ({"accumulate_grad_batches": 2}, r"train\.batch"),
         ({"max_epochs": 3}, r"train\.steps"),
+        ({"fast_dev_run": True}, "debug=fast"),
+        ({"overfit_batches": 1}, "debug=overfit"),
+        ({"limit_train_batches": 2}, "debug=limit"),
         ({"devices": 0}, r"trainer\.devices=0: must be a number of at least 1, or a list"),
         ({"devices": "auto"}, r"trainer\.devices=auto: must be a number"),
         ({"num_nodes": 0}, r"trainer\.num_nodes=0: must be"),
