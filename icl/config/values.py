@@ -9,6 +9,8 @@ from typing import Any
 from icl.digests import file_digest
 from icl.errors import InputError, real, whole
 
+MOST_DEVICES = 4096  # of a node
+
 
 def resolve_seeds(seeds: Any, seed: Any) -> tuple[int, ...]:
     """`seed` if set, else `seeds`; order kept, duplicates refused."""
@@ -31,7 +33,7 @@ def processes(devices: Any, num_nodes: Any) -> int:
         raise InputError(
             f"trainer.devices={devices}: must be a number of at least 1, or a list: prompts depend on it"
         )
-    return count * whole("trainer.num_nodes", num_nodes, 1)
+    return whole("trainer.devices", count, 1, MOST_DEVICES) * whole("trainer.num_nodes", num_nodes, 1)
 
 
 def learning_rate(value: Any) -> float:

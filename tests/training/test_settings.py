@@ -42,6 +42,7 @@ def test_impossible_clips(clip: Any) -> None:
         ({"accelerator": "tpu"}, r"trainer\.accelerator=tpu: must be one of auto, cpu, gpu"),
         ({"precision": "16-mixed"}, r"trainer\.precision=16-mixed: must be one of 32-true, 64-true"),
         ({"devices": -1}, r"trainer\.devices=-1: must be a number"),
+        ({"devices": 10**14}, r"trainer\.devices=10+: must be an integer from 1 to 4096"),
         ({"threads": 0}, r"trainer\.threads=0"),
     ],
 )
