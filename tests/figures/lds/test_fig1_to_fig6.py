@@ -21,7 +21,7 @@ VALUES = {1: 0.06, 2: 0.047, 3: 0.0465, 4: 0.046}
 
 def records(arrays):
     def made(part):
-        config = {"train": {"estimator": part.get("estimator", "population")}}
+        config = {"train": {"estimator": part.get("estimator", "population")}, "task": {"setting": "a"}}
         weights = {key: np.asarray(value) for key, value in part.items()}
         return record(weights=weights, run={"seeds": SEEDS}, config=config)
 
