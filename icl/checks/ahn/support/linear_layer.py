@@ -23,7 +23,7 @@ from torch import Tensor
 
 from icl.checks.differences import gradient_norm
 from icl.theory.distance import symmetric_root
-from icl.theory.quadratic import EPSILON, QuadraticRisk
+from icl.theory.quadratic import EPSILON, QuadraticRisk, SymmetricSpace
 
 SCALES = (3.0, -0.7)  # gamma of P <- gamma P, Q <- Q / gamma
 GRADIENT = (
@@ -82,6 +82,13 @@ class LinearLayer:
         gradients = torch.autograd.grad(self._whitened_value(*weights), weights)
         with torch.no_grad():
             return gradient_norm(self._whitened_value, weights, gradients, rng)
+
+    def norm_by_differences(self, P_PP: Tensor, Q_PP: Tensor, rng: np.random.Generator) -> float:
+        """Return the norm of the gradient in P and Q once more, without autograd."""
+        weights = [M.detach().clone().requires_grad_() for M in (P_PP, Q_PP)]
+        gradients = torch.autograd.grad(self._value(*weights), weights)
+        with torch.no_grad():
+            return gradient_norm(self._value, weights, gradients, rng)
 
     def whiten(self, P_PP: Tensor, Q_PP: Tensor) -> tuple[Tensor, Tensor]:
         """P' and Q'; the rows of P that do not enter are zero."""
@@ -150,3 +157,10 @@ def symmetric_products(P_PP: Tensor, Q_PP: Tensor) -> Tensor:
     """Return the symmetric parts of b a_k^T, k < D: all of P and Q that enters the loss."""
     X_DPP = torch.einsum("p,rk->kpr", P_PP[-1], Q_PP[:, :-1])
     return (X_DPP + X_DPP.mT) / 2
+
+
+def predictions_on_a_basis(P_PP: Tensor, Q_PP: Tensor) -> Tensor:
+    """Return (S, D): predictions for queries e_k where the Gram matrix is each of an orthonormal basis."""
+    space = SymmetricSpace(len(P_PP))
+    basis_SPP = space.matrix(torch.eye(space.dimension, dtype=torch.float64))
+    return P_PP[-1] @ basis_SPP @ Q_PP[:, :-1]

@@ -26,6 +26,7 @@ PROMPTS = 64  # on which the library's predictions are compared
 QUERIES = 8  # that share the tokens of a prompt
 
 Point = tuple[Tensor, Tensor]  # b_P and A_DD
+RELU_QUADRATURE = "moments of ReLU attention by a Gauss rule"
 PREDICTION = "rounding: 2^-52 times a prediction's additions and products"
 
 
@@ -48,6 +49,20 @@ def convex_bound(risk: ReluRisk) -> float:
     up, zero, down = (float(risk.value(*diagonal_point(step, risk.dim))) for step in steps)
     slope, second = (up - down) / 2, up + down - 2 * zero
     return zero - slope**2 / (2 * second)
+
+
+def risk_by_quadrature(risk: ReluRisk, b_P: Tensor, A_DD: Tensor) -> float:
+    """Return the risk once more, term by term. With u = A x_q and s = <x, u> / |u| a token's relu(|u| s) x
+    has the mean k_1 u and the second moment k_2 u u^T + k_0 (|u|^2 I - u u^T), where k_0 = E relu(s)^2,
+    k_1 = E relu(s) s and k_2 = E relu(s)^2 s^2."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(8)  # half of it, as the powers are even
+    k_0, k_1, k_2 = (float(weights @ nodes**power) / math.sqrt(8 * math.pi) for power in (2, 2, 4))
+    b_0, b_1, N = b_P[:-1], float(b_P[-1]), risk.context
+    u_square, drift = float(A_DD.square().sum()), float((A_DD.mT @ b_0).square().sum())
+    one = b_1**2 * (k_2 + (risk.dim - 1) * k_0) * u_square  # a token alone
+    one += k_0 * (float(b_0 @ b_0) * u_square - drift) + k_2 * drift
+    two = k_1**2 * (b_1**2 * u_square + drift)  # two different ones
+    return one / N + (1 - 1 / N) * two + 2 * b_1 * k_1 * float(A_DD.trace()) + risk.dim
 
 
 def gradient_norm(risk: ReluRisk, b_P: Tensor, A_DD: Tensor) -> float:

@@ -11,17 +11,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows, require_family
+from icl.checks.differences import DIFFERENCES
+from icl.checks.given_weights import DISTANCE, EXCESS, Again, judge_rows, require_family
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import in_range
+from icl.checks.task_rule import BY_TASKS, risk_by_tasks
 from icl.checks.verdict import Bound, Finding, Weights
 from icl.checks.xie.support.initial_guess import MAX_DIM, TOO_LARGE, bounded
-from icl.checks.xie.support.yq_lsa import LayerRisk, descent_from, loaded, predictor
+from icl.checks.xie.support.yq_lsa import LayerRisk, descent_from, loaded, predictor, read_in
 from icl.errors import InputError
 from icl.models import YqLSA
+from icl.random import generator
 from icl.tasks import LinearRegressionLaw
 from icl.theory.closed_forms import isotropic_step
-from icl.theory.quadratic import EPSILON
+from icl.theory.quadratic import EPSILON, SymmetricSpace
 from icl.theory.xie.initial_guess import gd_risk
 
 
@@ -47,9 +50,13 @@ def judge_step(weights: Weights) -> Finding:
     require_setting(law)
     in_range("check.weights: their dimension", law.dim, 1, MAX_DIM, TOO_LARGE)
     matrices = {name: matrix.detach().to(torch.float64) for name, matrix in weights.matrices.items()}
-    seeds = range(len(law.context_R))
+    seeds, rng = range(len(law.context_R)), generator(0, "check")
     models = [loaded(law.dim, {name: matrix[r, None] for name, matrix in matrices.items()}) for r in seeds]
     halved = [loaded(law.dim, model.matrices() | {"Q": model.Q / 2}) for model in models]
+    layers = [LayerRisk(law.replica(r)) for r in seeds]
+    risks = [risk_by_tasks(law.replica(r), *_layer(models[r])) for r in seeds]
+    steps = [_step_risk(law.replica(r)) for r in seeds]
+    size = law.dim + float(law.mean_RD.square().sum(1).max())
     return judge_rows(
         [row_of(law.replica(r), models[r]) for r in seeds],
         [row_of(law.replica(r), halved[r]) for r in seeds],
@@ -60,7 +67,48 @@ def judge_step(weights: Weights) -> Finding:
             "distance",
         ),
         "the distance of the same weights with Q halved",
+        again={
+            "distance": Again(
+                "predictions on a basis of Gram matrices",
+                [_distance(law.replica(r), models[r]) for r in seeds],
+                1.0,
+            ),
+            "risk_excess": Again(
+                BY_TASKS, [a / b - 1 for a, b in zip(risks, steps, strict=True)], size / min(steps)
+            ),
+            "gradient_norm": Again(
+                DIFFERENCES,
+                [layers[r].norm_by_differences(models[r], rng) for r in seeds],
+                max(layers[r].size(models[r]) for r in seeds),
+            ),
+            "risk": Again(BY_TASKS, risks, size),
+            "gd_risk": Again(f"{BY_TASKS}, at the step", steps, size),
+        },
     )
+
+
+def _layer(model: YqLSA) -> tuple[Tensor, Tensor, Tensor]:
+    """Return P and Q of its head, and v."""
+    return model.P.detach()[0], model.Q.detach()[0], model.v.detach()[0, 0, 0]
+
+
+def _step_risk(law: LinearRegressionLaw) -> float:
+    """Return the risk of the best step, as that of a layer."""
+    return risk_by_tasks(
+        law, *_layer(descent_from(law.mean_RD[0], isotropic_step(law.dim, law.context_R[0])))
+    )
+
+
+def _distance(law: LinearRegressionLaw, model: YqLSA) -> float:
+    """Return the distance from the best step of what two layers predict."""
+    step = descent_from(law.mean_RD[0], isotropic_step(law.dim, law.context_R[0]))
+    space = SymmetricSpace(law.dim + 1)
+    basis_SPP = space.matrix(torch.eye(space.dimension, dtype=torch.float64))
+    own, stated = (
+        torch.cat([v_D[None], P_HPP[0, -1] @ basis_SPP @ (Q_HPP[0] @ read_in(v_D))[:, :-1]])
+        for P_HPP, Q_HPP, v_D in map(_layer, (model, step))
+    )
+    return float((own - stated).norm() / stated.norm())
 
 
 def row_of(law: LinearRegressionLaw, model: YqLSA) -> dict[str, float]:

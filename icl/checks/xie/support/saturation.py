@@ -144,6 +144,12 @@ class Saturation:
         gradients = torch.autograd.grad(risk, (P_HPP, Q_HPP))
         return risk.item(), float(torch.stack(gradients).norm())
 
+    @property
+    def size(self) -> float:
+        """Return E t^2 and E y_q^2, of which every risk is a difference."""
+        squares = [float(vector_D.square().sum()) for vector_D in (self.w_star_D, self.guess_D)]
+        return self.dim + sum(squares) + self.bias**2
+
     def norm_by_differences(self, P_HPP: Tensor, Q_HPP: Tensor, rng: np.random.Generator) -> float:
         """Return the norm of the gradient once more, without autograd."""
         weights = [P_HPP.clone().requires_grad_(), Q_HPP.clone().requires_grad_()]
