@@ -9,6 +9,8 @@ V tasks, D covariates, N context tokens, P = K = D + 1 token width, H heads.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -23,8 +25,26 @@ def risk_by_tasks(
 ) -> float:
     """Return the risk of a layer under a law of one seed, labels without noise; with `guess_D` the guess is
     <guess_D, x_q>, and not the law's."""
-    D, N, root_DD = law.dim, law.context_R[0], law.root_RDD[0]
-    v_D, bias = (law.guess_RD[0], law.guess_bias) if guess_D is None else (guess_D, 0.0)
+    if guess_D is not None:
+        law = replace(law, guess_RD=guess_D[None], guess_bias=0.0)
+    roots = law.root_RDD[0], law.task_root_RDD[0]
+    about = law.mean_RD[0], law.guess_RD[0], law.guess_bias, law.read_out
+    return risk_of_layer(P_HPP, Q_HPP, roots, law.context_R[0], *about)
+
+
+def risk_of_layer(
+    P_HPP: Tensor,
+    Q_HPP: Tensor,
+    roots: tuple[Tensor, Tensor],
+    context: int,
+    mean_D: Tensor,
+    v_D: Tensor,
+    bias: float = 0.0,
+    read_out: int = -1,
+) -> float:
+    """Return the same by the roots of the covariances of x and w, the mean of w and the guess
+    <v, x_q> + bias."""
+    D, N, (root_DD, task_root_DD) = len(mean_D), context, roots
     X_KPP = torch.einsum("hp,hrk->kpr", P_HPP[:, -1], Q_HPP)
     X_KPP = (X_KPP + X_KPP.mT) / 2
     # the error is sum_i u_i (g_i + <G, Y_i>) + b (1 + <G, X_p>), x_q = root u
@@ -34,11 +54,11 @@ def risk_by_tasks(
     # <G, Y_k> = <S, A_k + p_k r^T + r p_k^T + s_k r r^T> of white x, r = root w
     A_KDD, p_KD, s_K = root_DD.mT @ Y_KPP[:, :D, :D] @ root_DD, Y_KPP[:, :D, D] @ root_DD, Y_KPP[:, D, D]
     nodes_VD, weights_V = _rule(D)
-    w_VD = law.mean_RD[0] + nodes_VD @ law.task_root_RDD[0].mT
+    w_VD = mean_D + nodes_VD @ task_root_DD.mT
     r_VD, along_VK = w_VD @ root_DD, w_VD @ root_DD @ p_KD.T
     square_V = r_VD.square().sum(1)
     mean_VK = A_KDD.diagonal(dim1=1, dim2=2).sum(1) + 2 * along_VK + square_V[:, None] * s_K
-    mean_VK[:, :D] += (v_D - law.read_out * w_VD) @ root_DD
+    mean_VK[:, :D] += (v_D - read_out * w_VD) @ root_DD
     mean_VK[:, D] += bias
     squares_V = (  # sums over k of |A_k + p_k r^T + r p_k^T + s_k r r^T|^2
         A_KDD.square().sum()

@@ -18,6 +18,7 @@ from icl.checks.ahn.support.critical_set import (
     Point,
     distance,
     halfway,
+    share_by_polynomial,
     share_of_rounding,
     track_starts,
 )
@@ -27,6 +28,7 @@ from icl.checks.settings import integer, search_starts
 from icl.checks.verdict import Control, Finding
 from icl.random import generator
 from icl.theory.ahn.invariant_risk import InvariantRisk
+from icl.verdicts import ROUTE_ROUNDING
 
 APART = 1e-6  # of two points, relative: the distance at which the search takes them for one
 GRADIENT = "rounding: 64 eps times the gradient with all terms made positive"
@@ -58,6 +60,11 @@ class CriticalPoints(PromptSettings):
             [
                 exact(largest_gradient=max(shares))
                 .means("largest gradient over the points, each divided by its rounding error")
+                .also_by(
+                    "the polynomial's derivative",
+                    largest_gradient=max(share_by_polynomial(point) for point in points),
+                    size=1 / ROUTE_ROUNDING,  # both are rounding, and at most 1
+                )
                 .at_most(1.0, GRADIENT),
                 searched(least_distance=apart)
                 .means("least distance of two of the points, relative")

@@ -22,17 +22,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from icl.checks.ahn.support.linear_layer import MOMENTS, risk_by_moments
+from icl.checks.ahn.support.linear_layer import risk_over_tasks
 from icl.checks.numbers import exact, finding
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import in_range, integer, validate
+from icl.checks.task_rule import BY_TASKS
 from icl.checks.verdict import Control, Finding
 from icl.errors import InputError
 from icl.theory.expected_traces import sparse_a_risk
 from icl.verdicts import ROUTE_ROUNDING
 
 MOST = 10**4
-Risk = Callable[[Tensor, Tensor, Tensor, int], Tensor]
+Risk = Callable[[Tensor, Tensor, Tensor, int], Tensor | float]
 SOURCE = "rounding, 64 eps times the condition number of Sigma"
 
 
@@ -68,7 +69,7 @@ class Rate:
 
     def measure(self) -> Finding:
         (white, advantages, steps), (white_again, *again) = (
-            self._growth(risk) for risk in (sparse_a_risk, risk_by_moments)
+            self._growth(risk) for risk in (sparse_a_risk, risk_over_tasks)
         )
         stated = math.log((self.dim + 1) / (self.context + self.dim + 1))
         bound = ROUNDING * max(self.conditions) * self.dim
@@ -81,17 +82,17 @@ class Rate:
                     "least relative growth of the advantage, log by log, from one condition number to the "
                     "next"
                 )
-                .also_by(MOMENTS, least_growth=min(again[1]), size=size)
+                .also_by(BY_TASKS, least_growth=min(again[1]), size=size)
                 .above(bound, SOURCE),
                 exact(factor_error=max(abs(w / stated - 1) for w in white))
                 .means(
                     "largest relative difference of the preconditioned log factor from that of (d+1)/(n+d+1)"
                 )
-                .also_by(MOMENTS, factor_error=max(abs(w / stated - 1) for w in white_again), size=size)
+                .also_by(BY_TASKS, factor_error=max(abs(w / stated - 1) for w in white_again), size=size)
                 .at_most(bound, SOURCE),
                 exact(advantages=advantages)
                 .means("plain steps that are as good as one preconditioned, by condition")
-                .also_by(MOMENTS, advantages=again[0], size=size * max(advantages)),
+                .also_by(BY_TASKS, advantages=again[0], size=size * max(advantages)),
             ],
             Control("the same growth at Sigma = I, where both steps are one", isotropic, isotropic <= bound),
         )
@@ -111,7 +112,7 @@ class Rate:
         Sigma, inverse = torch.diag(spectrum), torch.diag(1 / spectrum)
         M = inverse if preconditioned else torch.eye(self.dim, dtype=torch.float64)
 
-        def at(a: float) -> Tensor:
+        def at(a: float) -> Tensor | float:
             return risk(a * M[None], Sigma, inverse, self.context)
 
         none, ahead, back = at(0.0), at(1.0), at(-1.0)

@@ -17,14 +17,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from icl.checks.ahn.support.judge_layers import judge_layers
-from icl.checks.ahn.support.linear_layer import GRADIENT, RISK, LinearLayer, layer_of
+from icl.checks.ahn.support.linear_layer import GRADIENT, RISK, SCALES, LinearLayer, layer_of
 from icl.checks.ahn.support.linear_layer_tokens import numbers_on_tokens
 from icl.checks.ahn.support.settings import PromptSettings
 from icl.checks.differences import DIFFERENCES
 from icl.checks.numbers import exact, finding, tried
 from icl.checks.settings import integer
+from icl.checks.task_rule import BY_TASKS, risk_by_tasks
 from icl.checks.verdict import Control, Finding, Weights
 from icl.random import generator
 from icl.theory.closed_forms import (
@@ -104,6 +106,7 @@ class Theorem1(PromptSettings):
                 .holds_only_if(layer.resolved),
                 exact(rescaling_change=layer.rescaling_change(*claim))
                 .means("largest change of the risk at eq. (6) under P <- gamma P, Q <- Q / gamma")
+                .also_by(BY_TASKS, rescaling_change=self._rescaling_change(*claim), size=of_risk)
                 .at_most(layer.risk_rounding, RISK),
                 exact(eq7_risk_gap=gap7)
                 .means("difference of the risk at eq. (7) and the least value of the convex form, Sigma = I")
@@ -125,8 +128,12 @@ class Theorem1(PromptSettings):
                     risk_at_claim=closed,
                     size=of_risk,
                 ),
-                exact(condition=layer.optimum.condition).means(
-                    "condition number of the quadratic form, for whitened tokens"
+                exact(condition=layer.optimum.condition)
+                .means("condition number of the quadratic form, for whitened tokens")
+                .also_by(
+                    "norms of the form and of its inverse",
+                    condition=layer.condition_by_norms(),
+                    size=layer.optimum.condition**2 * EPSILON / ROUTE_ROUNDING,
                 ),
                 tried(lemma3_antisymmetric_change=self._antisymmetric_change()).means(
                     "largest change of <G, X_j> on drawn prompts along E_{d+1,j} - E_{j,d+1}"
@@ -140,6 +147,11 @@ class Theorem1(PromptSettings):
     def judge(self, weights: Weights) -> Finding:
         """Compare weights with eq. (6), up to gamma and to entries that do not enter the loss."""
         return judge_layers(weights, DIMS)
+
+    def _rescaling_change(self, P_PP: Tensor, Q_PP: Tensor) -> float:
+        """Return the most by which P <- gamma P, Q <- Q / gamma changes the risk, once more."""
+        risks = [risk_by_tasks(self.law, s * P_PP[None], Q_PP[None] / s) for s in (1.0, *SCALES)]
+        return max(abs(risk - risks[0]) for risk in risks)
 
     def _antisymmetric_change(self) -> float:
         """Return the largest change, on drawn prompts, of <G, X_j> along E_{d+1,j} - E_{j,d+1}."""

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from icl.checks.ahn.support.linear_layer import MOMENTS, layer_of
+from icl.checks.ahn.support.linear_layer import risk_over_tasks
 from icl.checks.ahn.support.settings import PromptSettings
 from icl.checks.numbers import exact, finding
 from icl.checks.rounding import ROUNDING
 from icl.checks.settings import integer
+from icl.checks.task_rule import BY_TASKS
 from icl.checks.verdict import Control, Finding
 from icl.theory.closed_forms import theorem1_preconditioner
 from icl.theory.expected_traces import sparse_a_risk
-from icl.theory.quadratic import QuadraticRisk
 
 FACTOR = 4.0  # of the variance; of two, so that scaling does not round
 SHARE = "the closed form tr(Sigma) / ((n + 1) lambda_max) of the share"
@@ -73,7 +73,7 @@ class TraceTerm(PromptSettings):
                     "to n",
                 )
                 .also_by(
-                    MOMENTS,
+                    BY_TASKS,
                     excess_growth_with_variance=again[0],
                     excess_growth_with_shorter_context=again[1],
                     size=size,
@@ -107,9 +107,8 @@ class TraceTerm(PromptSettings):
         return float(share), float(risks[1] / risks[0] - 1)
 
     def _saving(self, Sigma: Tensor, N: int) -> float:
-        """Return the relative risk that the trace term saves once more, by the moments of all weights."""
+        """Return the relative risk that the trace term saves once more, given the task."""
         identity_DD = torch.eye(self.dim, dtype=torch.float64)
-        risk = QuadraticRisk.linear_regression(Sigma, identity_DD, N)
         matrices = theorem1_preconditioner(Sigma, N), torch.linalg.inv((N + 1) / N * Sigma)
-        of_both = [float(risk.value_of_layer(*(M[None] for M in layer_of(A_DD)))) for A_DD in matrices]
+        of_both = [risk_over_tasks(A_DD[None], Sigma, identity_DD, N) for A_DD in matrices]
         return of_both[1] / of_both[0] - 1

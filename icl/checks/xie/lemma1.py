@@ -24,6 +24,7 @@ from icl.random import generator
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.quadratic import LabelMoments, SymmetricSpace, second_gram
 from icl.theory.xie.initial_guess import gap, gd_risk, optimal_matrices
+from icl.verdicts import ROUTE_ROUNDING
 
 MAX_HEADS = 1000
 PAIRS = 32
@@ -62,7 +63,7 @@ class Lemma1(AroundPrior):
         measured = float(violation(layer, *points))
         nothing = self.dim + float(self.law.mean_RD[0].square().sum())
         bound = least.rounding + ROUNDING * nothing
-        in_X, eigenvalue, rounding = self._in_X(least.X_KPP)
+        in_X, eigenvalue, by_inverse, rounding = self._in_X(least.X_KPP)
         wrong = abs(measured - (nothing - expected))
         return finding(
             [
@@ -97,8 +98,12 @@ class Lemma1(AroundPrior):
                     least_risk=self._least(),
                     size=nothing,
                 ),
-                exact(smallest_eigenvalue_in_X=eigenvalue).means(
-                    "smallest eigenvalue of the risk as a quadratic form in X_k"
+                exact(smallest_eigenvalue_in_X=eigenvalue)
+                .means("smallest eigenvalue of the risk as a quadratic form in X_k")
+                .also_by(
+                    "one over the norm of the form's inverse",
+                    smallest_eigenvalue_in_X=by_inverse,
+                    size=rounding / ROUTE_ROUNDING,
                 ),
             ],
             Control(
@@ -132,8 +137,9 @@ class Lemma1(AroundPrior):
         w_star_D, guess_D = self.law.mean_RD[0], self.law.guess_RD[0]
         return gd_risk(self.dim, self.context) + gap(w_star_D, guess_D, 0.0, self.context)
 
-    def _in_X(self, best_KPP: Tensor) -> tuple[float, float, float]:
-        """Largest violation between X of the optimum's size; the form's least eigenvalue and its rounding."""
+    def _in_X(self, best_KPP: Tensor) -> tuple[float, float, float, float]:
+        """Largest violation between X of the optimum's size; the form's least eigenvalue, this once more and
+        its rounding."""
         noise = generator(self.seed, "control").standard_normal((2, PAIRS, *best_KPP.shape))
         first, second = best_KPP.norm() / best_KPP.numel() ** 0.5 * torch.from_numpy(noise)
         largest = float(violation(self.risk.value, (first,), (second,)).max())
@@ -141,4 +147,5 @@ class Lemma1(AroundPrior):
         moments = LabelMoments(law.Sigma_RDD[0], law.Sigma_w_RDD[0], law.mean_RD[0], 0.0)
         form_SS = SymmetricSpace(self.dim + 1).form(second_gram(moments, self.context))
         eigenvalues = torch.linalg.eigvalsh(form_SS)
-        return largest, float(eigenvalues[0]), ROUNDING * float(eigenvalues[-1])
+        by_inverse = 1 / float(torch.linalg.matrix_norm(torch.linalg.inv(form_SS), 2))
+        return largest, float(eigenvalues[0]), by_inverse, ROUNDING * float(eigenvalues[-1])

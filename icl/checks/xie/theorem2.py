@@ -24,7 +24,7 @@ from icl.checks.numbers import exact, finding, tried
 from icl.checks.sequential import Sample, mean_of
 from icl.checks.settings import integer, rising_contexts, validate
 from icl.checks.verdict import Control, Finding
-from icl.checks.xie.support.factorised_moment import factorised_gradient
+from icl.checks.xie.support.factorised_moment import factorised_gradient, factorised_written_out
 from icl.checks.xie.support.fewer_heads import predicted_risk
 from icl.checks.xie.support.initial_guess import MAX_DIM, TOO_LARGE, Vector, law_around
 from icl.checks.xie.support.saturation import Saturation
@@ -87,6 +87,11 @@ class Theorem2:
         guesses = self._errors_in_the_limit(rng, heads, one_head, descent)
         shares = [norm and norm / its for norm, its in zip(at_least, own_bounds, strict=True)]
         nothing = self.dim + float(self.law.mean_RD[0].square().sum())
+        stated = [
+            (self.dim * (self.dim + 1) + 2 * (nothing - self.dim) / self.dim) / C for C in self.contexts
+        ]
+        slopes = [case.norm_by_differences(*heads, rng) for case in cases]
+        zero, again = [0 * matrix for matrix in heads], factorised_written_out(limit.w_star_D, *heads)
         largest_gradient = float(np.max(shares))
         largest_excess = float(np.max(excess))
         return finding(
@@ -132,7 +137,7 @@ class Theorem2:
                 .means("norm of the gradient at these weights, by C")
                 .also_by(
                     DIFFERENCES,
-                    gradient_norm_by_context=[case.norm_by_differences(*heads, rng) for case in cases],
+                    gradient_norm_by_context=slopes,
                     size=at_drawn,
                 ),
                 exact(
@@ -161,10 +166,28 @@ class Theorem2:
                     risk_by_context=risks,
                     risk_slope=_log_slope(self.contexts, risks),
                     gradient_norm_slope=_log_slope(self.contexts, gradients),
-                    gradient_norm_at_zero_weights=limit.at(*(0 * matrix for matrix in heads))[1],
+                    gradient_norm_at_zero_weights=limit.at(*zero)[1],
                     factorised_gradient_norm=factorised,
                     factorised_least_gradient_in_X=least_factorised,
-                ).means(
+                )
+                .also_by(
+                    "the closed form (d (d + 1) + 2 |w*|^2 / d) / C",
+                    risk_by_context=stated,
+                    risk_slope=_log_slope(self.contexts, stated),
+                    size=nothing,
+                )
+                .also_by(
+                    DIFFERENCES,
+                    gradient_norm_slope=_log_slope(self.contexts, slopes),
+                    gradient_norm_at_zero_weights=limit.norm_by_differences(zero[0], zero[1], rng),
+                    size=max(1.0, at_drawn),
+                )
+                .also_by(
+                    "moments of Gaussian w written out",
+                    factorised_gradient_norm=again[0],
+                    factorised_least_gradient_in_X=again[1],
+                )
+                .means(
                     risk_by_context="risk of the d heads with fixed weights, by C",
                     risk_slope="slope of that risk in log C",
                     gradient_norm_slope="slope of that gradient norm in log C",

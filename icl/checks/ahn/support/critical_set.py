@@ -96,6 +96,13 @@ class Point:
         unit_V[L:] = np.abs(self.a_L[: len(unit_beta)]) * unit_beta
         return self._matrix_norm(self.on_the_rule()[1]), self._matrix_norm(unit_V)
 
+    def norm_by_polynomial(self) -> float:
+        """Return that norm once more, from the polynomial's derivatives in a and beta = a b."""
+        along_V, L = self.risk.derivatives(self.a_L.tolist(), self.beta_L.tolist()).gradient_V, len(self.a_L)
+        along_a, along_beta = along_V[:L].copy(), along_V[L:]
+        along_a[: len(along_beta)] += self.b_L * along_beta
+        return self._matrix_norm(np.concatenate([along_a, self.a_L[: len(along_beta)] * along_beta]))
+
     def value_error(self, risk: float) -> float:
         """Relative difference of the rule's value and `risk` of the polynomial."""
         return abs(self.on_the_rule()[0] / risk - 1)
@@ -121,6 +128,10 @@ def share_of_rounding(point: Point) -> float:
     """Return the gradient's norm over what rounding can make of 0."""
     norm, bound = point.gradient_norm()
     return norm / bound
+
+
+def share_by_polynomial(point: Point) -> float:
+    return point.norm_by_polynomial() / point.gradient_norm()[1]
 
 
 def distance(one: Point, other: Point) -> float:

@@ -22,8 +22,9 @@ import torch
 from torch import Tensor
 
 from icl.checks.differences import gradient_norm
+from icl.checks.task_rule import risk_of_layer
 from icl.theory.distance import symmetric_root
-from icl.theory.quadratic import EPSILON, QuadraticRisk, SymmetricSpace
+from icl.theory.quadratic import EPSILON, LabelMoments, QuadraticRisk, SymmetricSpace, second_gram
 
 SCALES = (3.0, -0.7)  # gamma of P <- gamma P, Q <- Q / gamma
 GRADIENT = (
@@ -39,11 +40,14 @@ RISK = (
 MOMENTS = "moments of the prompts for all weights of a layer"
 
 
-def risk_by_moments(A_LDD: Tensor, Sigma: Tensor, Sigma_w: Tensor, context: int) -> Tensor:
-    """Return the risk of one layer of eq. (8) once more: not by words in A and Sigma, but by the moments of
-    the prompts, for all weights."""
-    risk = QuadraticRisk.linear_regression(Sigma, Sigma_w, context)
-    return risk.value_of_layer(*(M[None] for M in layer_of(A_LDD[0])))
+def risk_over_tasks(A_LDD: Tensor, Sigma: Tensor, Sigma_w: Tensor, context: int) -> float:
+    """Return the risk of one layer of eq. (8) once more: not by words in A and Sigma, but given the task."""
+    zero_D, roots = (
+        torch.zeros(len(Sigma), dtype=torch.float64),
+        (symmetric_root(Sigma), symmetric_root(Sigma_w)),
+    )
+    P_PP, Q_PP = layer_of(A_LDD[0])
+    return risk_of_layer(P_PP[None], Q_PP[None], roots, context, zero_D, zero_D)
 
 
 class LinearLayer:
@@ -63,6 +67,16 @@ class LinearLayer:
         """G (x) G has full rank on symmetric matrices, so a lower rank found is rounding's."""
         P = len(self.Sigma) + 1
         return self.optimum.rank == (P - 1) * P * (P + 1) // 2
+
+    def condition_by_norms(self) -> float:
+        """Return the condition number of the quadratic form once more: of the form in the query, which is I,
+        and of E[G (x) G] by its 2-norm and that of its inverse."""
+        space = SymmetricSpace(len(self.Sigma) + 1)
+        zero_D = torch.zeros(len(self.Sigma), dtype=torch.float64)
+        identity = torch.eye(len(self.Sigma), dtype=torch.float64)
+        moments = LabelMoments(identity, self.w_covariance, zero_D, 0.0)
+        form = space.form(second_gram(moments, self.context)).numpy()
+        return float(np.linalg.norm(form, 2) * np.linalg.norm(np.linalg.inv(form), 2))
 
     def at(self, P_PP: Tensor, Q_PP: Tensor) -> tuple[float, float]:
         """Risk, and the norm of its gradient in all of P and Q."""
