@@ -1,14 +1,14 @@
 """Tables of measurements of the program itself, from files: benchmarks, and the last campaign of faults.
 
 `bench NAME` is docs/records/bench/NAME.json, the output of `icl bench bench=NAME format=json`; `faults` and
-`inputs` are docs/records/campaign, the output of the two programs of tests/faults.
+`inputs` are docs/records/campaign, lists of what the two programs of tests/faults put out, a seed each.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,41 +32,64 @@ HARMS = {
 }
 
 
-def stored(folder: str, name: str) -> dict[str, Any]:
+def stored(folder: str, name: str) -> Any:
     return json.loads((RECORDS / folder / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def faults() -> str:
-    campaign = stored("campaign", "faults")
-    tried: Counter[str] = Counter()
-    for story, count in campaign["tried"].items():
-        tried[story.partition(": ")[2]] += count
-    writes = sorted(campaign["writes"].values())
+    campaigns = stored("campaign", "faults")
+    tried = [Counter[str]() for _ in campaigns]
+    for counts, campaign in zip(tried, campaigns, strict=True):
+        for story, count in campaign["tried"].items():
+            counts[story.partition(": ")[2]] += count
+    writes = sorted(count for campaign in campaigns for count in campaign["writes"].values())
     rows = [
-        "| disturbance | cases |",
-        "|---|---|",
-        *(f"| {HARMS[harm]} | {tried[harm]} |" for harm in HARMS if tried[harm]),
+        _row("disturbance", [f"seed {campaign['seed']}" for campaign in campaigns]),
+        _row("---", ["---"] * len(campaigns)),
+        *(
+            _row(harm, [counts[story] for counts in tried])
+            for story, harm in HARMS.items()
+            if any(counts[story] for counts in tried)
+        ),
+        _row("cases in all", [sum(counts.values()) for counts in tried]),
+        _row("seconds", [campaign["seconds"] for campaign in campaigns]),
+        _row("did not end as required", [len(campaign["failures"]) for campaign in campaigns]),
     ]
-    lost = [f"- `{failure}`" for failure in campaign["failures"]]
-    total = f"{sum(tried.values())} cases in {campaign['seconds']} s"
-    head = f"{total}; a command makes {writes[0]} to {writes[-1]} writes."
-    return "\n".join(
-        [head, "", *rows, "", f"{len(lost)} did not end as required:" if lost else "", "", *lost]
-    )
+    return "\n".join([f"A command makes {writes[0]} to {writes[-1]} writes.", "", *rows, *_lost(campaigns)])
 
 
 def inputs() -> str:
-    campaign = stored("campaign", "inputs")
-    codes: Counter[str] = Counter()
-    for case, count in campaign["codes"].items():
-        codes[case.rpartition(" ")[2]] += count
-    exits = ", ".join(
-        f"exit code {code}: {count}" for code, count in sorted(codes.items()) if code != "wrong"
-    )
-    lost = [f"- `{failure}`" for failure in campaign["failures"]]
-    reasons = [f"- exit code 4, {count} of them: `{reason}`" for reason, count in campaign["reasons"].items()]
-    head = f"{campaign['inputs']} commands in {campaign['seconds']} s ({exits})."
-    return "\n".join([head, "", *reasons, *lost])
+    campaigns = stored("campaign", "inputs")
+    codes = [Counter[str]() for _ in campaigns]
+    for counts, campaign in zip(codes, campaigns, strict=True):
+        for case, count in campaign["codes"].items():
+            counts[case.rpartition(" ")[2]] += count
+    rows = [
+        _row("commands that ended with", [f"seed {campaign['seed']}" for campaign in campaigns]),
+        _row("---", ["---"] * len(campaigns)),
+        *(
+            _row(f"exit code {code}", [counts[code] for counts in codes])
+            for code in sorted({code for counts in codes for code in counts} - {"wrong"})
+        ),
+        _row("commands in all", [campaign["inputs"] for campaign in campaigns]),
+        _row("seconds", [campaign["seconds"] for campaign in campaigns]),
+        _row("did not end as required", [len(campaign["failures"]) for campaign in campaigns]),
+    ]
+    reasons = [
+        f"- seed {campaign['seed']}, exit code 4, {count} of them: `{reason}`"
+        for campaign in campaigns
+        for reason, count in campaign["reasons"].items()
+    ]
+    return "\n".join([*rows, *_lost(campaigns), *(["", *reasons] if reasons else [])])
+
+
+def _row(first: str, cells: Sequence[Any]) -> str:
+    return f"| {first} | {' | '.join(map(str, cells))} |"
+
+
+def _lost(campaigns: Sequence[Mapping[str, Any]]) -> list[str]:
+    lost = [f"- `{failure}`" for campaign in campaigns for failure in campaign["failures"]]
+    return ["", *lost] if lost else []
 
 
 def bench(name: str) -> str:

@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
     names = given["commands"].split(",") if "commands" in given else list(COMMANDS)
     seconds = float(given.get("seconds", 600))
     found = campaign(names, seconds, numbers, lambda text: print(text, file=sys.stderr, flush=True))
-    print(json.dumps(found, indent=2))
+    print(json.dumps({"seed": int(given.get("seed", 0)), **found}, indent=2))
     return 1 if found["failures"] else 0
 
 

@@ -262,7 +262,7 @@ def main(arguments: list[str]) -> int:
     only = int(told["only"]) if "only" in told else None
     sizes = float(told.get("seconds", 600)), int(told.get("seed", 0)), int(told.get("count", 10**6))
     found = campaign(*sizes, only, lambda text: print(text, file=sys.stderr, flush=True))
-    print(json.dumps(found, indent=2))
+    print(json.dumps({"seed": int(told.get("seed", 0)), **found}, indent=2))
     return 1 if found["failures"] else 0
 
 
