@@ -125,7 +125,8 @@ def _claim_page(page: ClaimPage, report: str) -> str:
     elif statement.measured is not None:
         body.append(f"<p>Measured: {_text(statement.inequality)}</p>")
     if statement.bound_text or statement.source:
-        body.append(f"<p>Bound: {_text(statement.bound_text)} {formulas(statement.source)}</p>")
+        parts = filter(None, (_text(statement.bound_text), formulas(statement.source)))
+        body.append(f"<p>Bound: {', '.join(parts)}</p>")
     if (control := statement.control) is not None:
         told = statement.control_sentence or f"{control.description}: {control.measured}"
         body.append(f"<h2>Control</h2><p>{formulas(told)}</p>")

@@ -48,7 +48,7 @@ def svg(marks: Marks, verdict: str) -> str:
     for value, text in ticks:
         add("line", "axis", x1=place(value), x2=place(value), y1=AXIS - 3, y2=AXIS + 3)
         add("text", "tick", text, x=place(value), y=HEIGHT - 4, text_anchor="middle")
-    add("line", "bound", x1=edge, x2=edge, y1=AXIS - 12, y2=AXIS + 12)
+    add("line", "bound", x1=edge, x2=edge, y1=AXIS - 12, y2=AXIS + 8)
     add("text", "tick", "bound", x=edge, y=9, text_anchor="middle")
     if marks.control is not None:
         x = place(marks.control)

@@ -6,15 +6,18 @@ A and B in the sign of eq. (11), whitened. R seeds, L layers, D covariates, V va
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.optimize import minimize
+from torch import Tensor
 
 from icl.checks.ahn.support import orbits
 from icl.checks.ahn.support.critical_set import (
     Point,
+    as_printed,
     gradient_as_printed,
     nearest_point,
     sampled_near,
@@ -23,7 +26,17 @@ from icl.checks.ahn.support.critical_set import (
 )
 from icl.checks.ahn.support.orbits import Stack
 from icl.checks.ahn.support.trace_words import gradient_by_words, has_words, risk_by_words
-from icl.checks.given_weights import DISTANCE, EXCESS, judge_rows, require_family, require_law
+from icl.checks.differences import DIFFERENCES, gradient_norm
+from icl.checks.given_weights import (
+    DISTANCE,
+    EXCESS,
+    LEAST_SQUARES,
+    Again,
+    distance_by_least_squares,
+    judge_rows,
+    require_family,
+    require_law,
+)
 from icl.checks.verdict import Bound, Finding, Weights
 from icl.random import generator
 from icl.tasks import LinearRegressionLaw
@@ -49,7 +62,9 @@ def stacks_of(weights: Weights, theorem: str, family: str) -> list[tuple[Stack, 
 def judge_against_optimum(weights: Weights, seed: int, samples: int) -> Finding:
     """Compare weights of (8) with the optimum on S of Theorem 3, up to the order of the layers."""
     seeds = stacks_of(weights, "Theorem 3", "sparse_a")
-    off_s = "exact" if all(has_words(len(A), law) for (A, _), law in seeds) else "sampled"
+    words = all(has_words(len(A), law) for (A, _), law in seeds)
+    rng = generator(seed, "check")
+    off_s = "exact" if words else "sampled"
     return judge_rows(
         [row_against_optimum(stack, law, seed, samples) for stack, law in seeds],
         [row_against_optimum((orbits.tilted(A), B), law, seed, samples) for (A, B), law in seeds],
@@ -66,6 +81,14 @@ def judge_against_optimum(weights: Weights, seed: int, samples: int) -> Finding:
             **dict.fromkeys(("gradient_norm", "gradient_norm_stderr"), off_s),
             "risk_on_s": "projected",
         },
+        again={
+            "distance": Again(LEAST_SQUARES, [_distance_by_least_squares(stack) for stack, _ in seeds], 1.0),
+            "optimal_risk": Again(
+                "the rational lower bound of the risk on S",
+                [float(nearest_point(stack, law).risk.lower_bound()) for stack, law in seeds],
+            ),
+        }
+        | ({"gradient_norm": _gradients_by_differences(seeds, rng)} if words else {}),
     )
 
 
@@ -99,6 +122,9 @@ def judge_against_minima(weights: Weights, starts: int, seed: int, samples: int)
             "risk_excess_over_best": "projected",
             **dict.fromkeys(("risk_shift", "risk_shift_error"), "sampled"),
             **dict.fromkeys(("gradient_norm", "gradient_norm_stderr"), "sampled"),
+        },
+        again={
+            "distance": Again(LEAST_SQUARES, [_distance_by_least_squares(stack) for stack, _ in seeds], 1.0)
         },
     )
 
@@ -165,6 +191,31 @@ def least_risk(law: LinearRegressionLaw, layers: int, starts: int, seed: int) ->
 
 def _distance_to_s(stack: Stack) -> float:
     return float(torch.cat([distance_to_identity(M_LDD) for M_LDD in stack if M_LDD is not None]).max())
+
+
+def _distance_by_least_squares(stack: Stack) -> float:
+    matrices = [M_DD for M_LDD in stack if M_LDD is not None for M_DD in M_LDD]
+    return float(np.max([distance_by_least_squares(M_DD) for M_DD in matrices]))
+
+
+def _gradients_by_differences(
+    seeds: Sequence[tuple[Stack, LinearRegressionLaw]], rng: np.random.Generator
+) -> Again:
+    """Return the norms of the gradients in the paper's coordinates once more: of the risk by words as a
+    function of the paper's A."""
+    norms, sizes = [], []
+    for (white_LDD, _), law in seeds:
+        root_DD, context = law.root_RDD[0], law.context_R[0]
+        A_LDD = as_printed((white_LDD, None), law)[0]
+
+        def risk(A_LDD: Tensor, root_DD: Tensor = root_DD, context: int = context) -> Tensor:
+            return risk_by_words(root_DD.mT @ A_LDD @ root_DD, context)
+
+        slope = gradient_as_printed(gradient_by_words(white_LDD, context), len(white_LDD), law)
+        norms.append(gradient_norm(risk, [A_LDD], [slope], rng))
+        larger = gradient_by_words(-2 * white_LDD.abs(), context)
+        sizes.append(float(gradient_as_printed(larger, len(white_LDD), law).norm()))
+    return Again(DIFFERENCES, norms, max(sizes))
 
 
 def minimum_below(point: Point) -> float:
