@@ -178,6 +178,9 @@ def judge_rows(
         )
         for name, value in measured.items()
     }
+    for name, number in numbers.items():
+        if number[0].kind == "exact" and name.removesuffix("_by_seed").endswith(("_error", "_stderr")):
+            numbers[name] = number.by_definition()  # 0, as what it is the error of is exact
     for column, (route, values, size) in again.items():
         for name, value in ((f"{column}_by_seed", values), (column, float(np.max(values)))):
             if name in numbers:

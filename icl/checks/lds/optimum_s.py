@@ -122,9 +122,7 @@ class OptimumS(Windows):
                     zero_risk="risk of the prediction 0",
                 )
                 .compared_by("grid_error", "moments by Gauss rules over tokens"),
-                of_kind(population.kind, condition=bound.condition).means(
-                    "condition number of the convex form"
-                ),
+                population.condition(),
                 of_kind(found, **heads.describe()).means(**MEANINGS),
             ],
             self._control(heads, verdict, rounding),

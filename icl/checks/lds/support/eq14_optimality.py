@@ -79,7 +79,7 @@ def _at_14(population: Population, x_KS: Tensor) -> list[Numbers]:
             zero_risk="population risk of the prediction 0",
         )
         .compared_by("grid_error", "moments by Gauss rules over tokens"),
-        of_kind(kind, condition=bound.condition).means("condition number of the convex form"),
+        population.condition(),
     ]
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from icl import quantiles
+from icl.checks.numbers import Numbers, of_kind
 from icl.checks.sequential import ALPHA
 from icl.checks.settings import fits_in_memory
 from icl.errors import InputError
@@ -23,9 +24,11 @@ from icl.theory.dynamical_system import (
     Moments,
     covariances_of_systems,
     moments,
+    pairs,
     quadratic_risk,
 )
-from icl.theory.quadratic import HeadsOptimum, QuadraticRisk
+from icl.theory.quadratic import EPSILON, HeadsOptimum, QuadraticRisk
+from icl.verdicts import ROUTE_ROUNDING
 
 PARTS = 32  # of the drawn systems, for standard errors
 CONFIDENCE = 3.2905  # of a two-sided 99.9 % interval
@@ -93,6 +96,24 @@ class Population:
     def risk(self) -> QuadraticRisk:
         """The risk as a convex form."""
         return quadratic_risk(self.moments, self.law.window)
+
+    def condition(self) -> Numbers:
+        """Return the condition number of the risk as a convex form, by eigenvalues and by singular values."""
+        bound, form_KSKS = self.risk.convex_bound(), self.moments.form_KSKS
+        size = form_KSKS.shape[0] * form_KSKS.shape[1]
+        a_S, b_S = pairs(self.law.window)
+        root_S = (2 - (a_S == b_S).double()).sqrt()  # of orthonormal coordinates of X_k
+        scaled = form_KSKS * root_S[:, None, None] * root_S
+        values = torch.linalg.svdvals(scaled.reshape(size, size))
+        return (
+            of_kind(self.kind, condition=bound.condition)
+            .means("condition number of the convex form")
+            .also_by(
+                "singular values of the form",
+                condition=float(values[0] / values[bound.rank - 1]),
+                size=size * EPSILON * bound.condition**2 / ROUTE_ROUNDING,
+            )
+        )
 
     def stderr(self, statistic: Callable[[Moments], float]) -> float:
         """Return the jackknife's standard error over the parts; zero where the moments are exact."""
