@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from icl.checks.ahn import theorem4
-from icl.checks.ahn.support import batch_loss, linear_layer_tokens, token_stacks, two_layers
+from icl.checks.ahn.support import batch_loss, linear_layer_tokens, softmax_heads, token_stacks, two_layers
 from icl.checks.token_evidence import compare_with_samples
 
 
@@ -34,3 +34,9 @@ def few_steps(monkeypatch, fewer_prompts):
     their own."""
     monkeypatch.setattr(batch_loss, "SEARCH_STEPS", 3)
     monkeypatch.setattr(theorem4, "BATCH", 2000)
+
+
+@pytest.fixture
+def short_searches(monkeypatch):
+    """Shorten the search for softmax heads, where the verdict rests on the bound of all heads."""
+    monkeypatch.setattr(softmax_heads, "ITERATIONS", 20)

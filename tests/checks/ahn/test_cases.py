@@ -53,13 +53,14 @@ from icl.checks.ahn.theorem4 import Theorem4
 from icl.checks.ahn.theorem5 import Theorem5
 from icl.models import gram, tokens
 from icl.theory import two_layer_certificate, wishart
-from icl.theory.ahn import equivariant_bound
+from icl.theory.ahn import equivariant_bound, softmax_bound
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.theory.ahn.relu_risk import ReluRisk
 from icl.theory.closed_forms import isotropic_risk, theorem1_risk
 from icl.theory.quadratic import QuadraticRisk
 from tests.checks.ahn.test_global_optimum import SMALL
 from tests.checks.ahn.test_sentences import SENTENCES
+from tests.checks.ahn.test_softmax import DECIDED as softmax_DECIDED
 from tests.checks.ahn.test_softmax import SMALL as softmax_SMALL
 from tests.checks.ahn.test_theorem3 import SMALL as theorem3_SMALL
 from tests.checks.ahn.test_theorem4 import SMALL as theorem4_SMALL
@@ -443,11 +444,27 @@ CASES: dict[Any, Case] = {
         ),
     ),
     Softmax: Case(
-        # a softmax that is linear attention and a control that is softmax are seen
+        # a softmax that is linear attention, a bound that a head refutes, a control that is softmax
         Mutants(
-            Mutant(SoftmaxHeads, "excess", lambda right, search, heads, _: right(search, heads, "identity")),
-            blinded(SoftmaxHeads, "excess", lambda right, search, heads, _: right(search, heads, "softmax")),
+            Mutant(
+                SoftmaxHeads,
+                "excess",
+                lambda right, search, heads, _: right(search, heads, "identity"),
+                of="excess_bound",
+            ),
             **softmax_SMALL,
+        ),
+        Mutants(
+            Mutant(
+                softmax_bound,
+                "most_gain",
+                lambda right, *given: right(*given)._replace(value=0.0),
+                verdict="undecided",
+                of="excess_high",
+            ),
+            blinded(softmax_bound, "linear_share", lambda _, *given: softmax_bound.softmax_share(*given)),
+            needs="short_searches",
+            **softmax_DECIDED,
         ),
     ),
     Theorem1: Case(

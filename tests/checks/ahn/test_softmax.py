@@ -11,20 +11,33 @@ from icl.random import generator
 from icl.theory.closed_forms import isotropic_risk
 from tests.checks.asking import held
 
-SMALL = {"dim": 2, "context": 8, "heads": [1], "starts": 2, "samples": 4000}
+SMALL = {"dim": 2, "context": 8, "heads": [1], "starts": 2, "samples": 4000, "boxes": 256}
 
 
+# the bound is above the margin with few boxes
+DECIDED = {"dim": 8, "context": 20, "heads": [1], "starts": 2, "samples": 600, "boxes": 5000}
+
+
+@pytest.mark.usefixtures("short_searches")
 def test_one_head_of_softmax_is_worse_and_linear_attention_is_not():
-    finding = held(Softmax(**SMALL), verdict="undecided")  # evidence and no proof
-    measured = finding.measured
-    assert measured["excess_low"] > finding.bound.value and "check.starts=16" in finding.notes[0]
-    assert measured["linear_optimum"] == isotropic_risk(2, 8)
-    assert measured["linear_found"] == pytest.approx(isotropic_risk(2, 8), rel=0.05)
+    measured = held(Softmax(**DECIDED)).measured
+    assert measured["excess_bound"] < measured["excess_low"]
+    assert measured["linear_optimum"] == isotropic_risk(8, 20)
+
+
+def test_what_the_bound_does_not_decide_says_why():
+    finding = Softmax(**SMALL).measure()
+    assert finding.verdict == "undecided" and finding.control.rejected
+    assert finding.measured["excess_bound"] == -1 and "check.dim of at least 3" in finding.notes[0]
+    assert finding.measured["linear_found"] == pytest.approx(isotropic_risk(2, 8), rel=0.05)
+    note = Softmax(**DECIDED)._note("undecided", 0.01, 0.3)
+    assert "check.boxes=40000" in note and "30.0% at most" in note
+    assert "no number of boxes" in Softmax(**DECIDED)._note("undecided", 0.01, 0.04)
 
 
 def test_both_signs_of_the_labels_are_tried(mutate):
     """Attend to keys unlike the query, and to keys like it: two local minima, the first the lower."""
-    search = Softmax(starts=2, samples=2000).search()
+    search = Softmax(samples=2000).search()
     prompt = search.law.token_prompts([generator(0, "search")], 2000)
     by_sign = {s: search.descend(1, s, np.random.default_rng(1), prompt, "softmax")[0] for s in (-1, 1)}
     assert by_sign[1] < 0.9 * by_sign[-1]

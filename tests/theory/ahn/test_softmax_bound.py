@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from icl.theory.ahn import softmax_bound
+from icl.theory.ahn.softmax_bound import Share, linear_share, most_gain, softmax_share
+
+DIM, CONTEXT = 4, 6
+
+
+@pytest.fixture(scope="module")
+def share():
+    return softmax_share(np.random.default_rng(0).standard_normal((2000, CONTEXT)), 0.999)
+
+
+@pytest.mark.parametrize("s", [0.01, 0.3, 1.7, 6.0, 100.0])
+def test_share_is_above_that_of_softmax_on_other_samples(share, s):
+    t = np.random.default_rng(1).standard_normal((20_000, CONTEXT))
+    e = np.exp(s * (t - t.max(1, keepdims=True)))
+    T = np.maximum((e * t).sum(1), 0) ** 2 / (e**2).sum(1)
+    for ratio in (0.05, 1.0, 4.0, 30.0, 5000.0):
+        assert (T / (ratio + T)).mean() < share.above(np.array(ratio))
+
+
+def test_share_of_linear_attention_is_an_inverse_moment_of_chi_square():
+    """E T / (l + T) for T ~ chi^2_2, l = 2, is 1 - e E_1(1)."""
+    found = linear_share(np.random.default_rng(0).standard_normal((40_000, 2)), 0.999)
+    assert found.above(np.array(2.0)) == pytest.approx(1 - 0.596347, abs=0.02)
+
+
+@pytest.mark.parametrize("z", [(0.0, 0.0), (0.1, 0.13), (0.5, 0.52), (0.9, 0.92), (0.97, 1.0)])
+@pytest.mark.parametrize(
+    ("side", "y"), [(0, (-0.3, -0.2)), (1, (0.4, 0.5)), (2, (-0.3, -0.2)), (3, (0.9, 1.0))]
+)
+def test_cells_enclose_what_is_drawn(z, side, y):
+    cells, rng = 24, np.random.default_rng(3)
+    boxes = softmax_bound._Boxes(np.array([z]), np.array([side]), np.array([y]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        most_A, least_P, least_K = (bound[0] for bound in softmax_bound._enclosed(DIM, boxes, cells))
+    for part in (0.0, 0.4, 1.0):
+        at = min(z[0] + part * (z[1] - z[0]), 0.999)
+        a, end = DIM**0.5 * at / (1 - at), y[0] + part * (y[1] - y[0])
+        b_1, b_y = ((1, end), (-1, end), (end, 1), (end, -1))[side]
+        w = rng.standard_normal((100_000, DIM))
+        u, v = w.copy(), b_y * w
+        u[:, 0] += a
+        v[:, 0] += b_1
+        s = np.linalg.norm(u, axis=1)
+        p = (u * v).sum(1) / s
+        ends = softmax_bound._cell_ends(DIM, at, cells).s
+        cell = np.searchsorted(ends, s) - 1
+        for value, bound, sign in (
+            (w[:, 0] * p, most_A, 1),
+            (p**2, least_P, -1),
+            ((v**2).sum(1) - p**2, least_K, -1),
+        ):
+            for i in range(4, cells - 4):
+                drawn = value[cell == i]
+                error = 5 * drawn.std() / len(drawn) ** 0.5 + 1e-9
+                assert sign * (drawn.mean() - bound[i]) < error
+
+
+def test_no_head_of_its_own_for_a_query_passes_the_bound(share):
+    """Search r and the query's score on drawn tokens, b by least squares, as the bound does not."""
+    gain = most_gain(DIM, share, 6000).value
+    rng = np.random.default_rng(2)
+    x, w = rng.standard_normal((4000, CONTEXT, DIM)), rng.standard_normal((4000, DIM))
+    z = np.concatenate([x, np.einsum("bnd,bd->bn", x, w)[..., None]], -1)
+
+    def left(point):
+        scores = np.concatenate([z @ point[:-1], np.full((len(z), 1), point[-1])], 1)
+        e = np.exp(scores - scores.max(1, keepdims=True))
+        read = np.einsum("bn,bnp->bp", e[:, :-1] / e.sum(1, keepdims=True), z)
+        C, c = read.T @ read / len(z), read.T @ w[:, 0] / len(z)
+        return 1 - c @ np.linalg.solve(C + 1e-9 * np.eye(DIM + 1), c)
+
+    starts = [np.eye(DIM + 2)[0], np.eye(DIM + 2)[DIM], np.eye(DIM + 2)[0] + np.eye(DIM + 2)[DIM]]
+    options = {"maxiter": 60}
+    best = min(minimize(left, start, method="Nelder-Mead", options=options).fun for start in starts)
+    assert 1 - gain < best < 1 - gain + 0.3
+    assert gain < 1
+
+
+def test_more_boxes_bound_more_closely_and_never_below_what_a_query_alone_allows(share):
+    few, more = (most_gain(DIM, share, most) for most in (2000, 5000))
+    assert share.above(np.array(DIM - 1.0)) <= more.value < few.value and few.boxes <= 2000
+    free = Share(np.ones(len(softmax_bound.RATIOS)), np.inf)  # nothing is known of the weights
+    assert most_gain(DIM, free, 300).value >= 1
+    with pytest.raises(ValueError, match="at least 3"):
+        most_gain(2, share, 1000)
