@@ -36,8 +36,6 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.optimize import isotonic_regression
 
-from icl import quantiles
-
 Array = NDArray[np.float64]
 
 LEAST_DIM = 3  # below it the mean of tau (1 - cosine) need not increase with tau, see `_cell_ends`
@@ -98,7 +96,7 @@ def _softmax_parts(t_MN: Array) -> Iterator[Array]:
 
 
 def _share(parts: Iterator[Array], count: int, confidence: float) -> Share:
-    quantile = quantiles.normal((1 - confidence) / (count * (len(RATIOS) + 1)))
+    quantile = -float(special.ndtri((1 - confidence) / (count * (len(RATIOS) + 1))))
     highest_J, slope = np.zeros(len(RATIOS)), 0.0
     for T_M in parts:
         T_M1 = np.maximum(T_M, np.finfo(float).tiny)[:, None]
