@@ -67,8 +67,26 @@ class Composed:
 
 def compose(configs: ConfigDirs, verb: str, overrides: Sequence[str]) -> Composed:
     """Compose conf/VERB.yaml with `overrides`."""
-    with hydra_session(configs, verb, overrides) as composer:
-        return composer.compose(verb, overrides)
+    try:
+        with hydra_session(configs, verb, overrides) as composer:
+            return composer.compose(verb, overrides)
+    except InputError as error:
+        if not _of_local_file(configs, str(error), overrides):
+            raise
+        raise InputError(f"{configs.local}: {error}") from None
+
+
+def _of_local_file(configs: ConfigDirs, problem: str, overrides: Sequence[str]) -> bool:
+    """Return whether what is wrong stands in conf/local/default.yaml and was not typed."""
+    if configs.local is None:
+        return False
+    try:
+        OmegaConf.load(configs.local)
+    except Exception:
+        return True  # it cannot be read
+    key = re.split(r"[.:= ]", problem, maxsplit=1)[0]
+    typed = {re.split(r"[.=]", override.lstrip("+~"), maxsplit=1)[0] for override in overrides}
+    return key not in typed and bool(re.search(rf"\b{re.escape(key)}\s*:", configs.local.read_text("utf-8")))
 
 
 def multirun_meant(configs: ConfigDirs, verb: str, overrides: Sequence[str]) -> bool:

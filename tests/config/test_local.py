@@ -101,6 +101,33 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest
         ConfigDirs().default_outputs()
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("paths: {outputs: [\n", "cannot compose"),
+        ("defaults:\n  - override /logger: nope\n", "logger=nope: no such option"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_said_to_be_in_it(
+    text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = put(tmp_path / "conf", text)
+    with pytest.raises(InputError) as refused:
+        compose(ConfigDirs(), "check", ["check=ahn/nonconvex"])
+    assert str(refused.value).startswith(f"{path}: {said}")
+
+
+def test_what_is_wrong_as_typed_is_not_said_to_be_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    put(tmp_path / "conf", "logger: {project: mine}\n")
+    for typed in ("logger=nope", "check=ahn/nope", "nonsense=1"):
+        with pytest.raises(InputError, match=rf"^{typed.partition('=')[0]}"):
+            compose(ConfigDirs(), "check", ["check=ahn/nonconvex", typed])
+
+
 def test_the_example_composes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SCRATCH", "/scratch/me")
