@@ -184,7 +184,7 @@ def given(base: Path, argv: list[str]) -> Ended:
         used = _children() - used
         left = sorted({*written(folder)} - {*before})
     what = f"exit {ended.code} after {used:.1f} s: {ended.err.strip()[-400:]!r}"
-    many_steps = re.compile(r"\+*train\.steps='?\d{4,}")
+    many_steps = re.compile(r"\+*(train|figure\.experiment)\.\w*steps='?\d{4,}")
     much = argv[0] in ("bench", "reproduce") or "=all" in " ".join(argv) or any(map(many_steps.match, argv))
     if ended.code is None or ended.code < 0:
         if not (much and ended.code in (-24, None)):  # the CPU time was over, or the time on a busy machine
