@@ -62,7 +62,7 @@ def rosenbrock(theta_KV, index):
 
 def test_every_row_finds_its_own_minimum():
     start_KV = torch.from_numpy(np.random.default_rng(0).uniform(-1, 1.5, (6, 4)))
-    end_KV, value_K = descend_each(rosenbrock, start_KV, 200)
+    end_KV, value_K, _ = descend_each(rosenbrock, start_KV, 200)
     for end_V, value in zip(end_KV, value_K, strict=True):
         assert float(value) == float(torch.tensor(rosen(end_V.numpy()))) or value < 1e-12
     # Rosenbrock's function of 4 variables has a second, local minimum near (-1, 1, 1, 1).
@@ -74,7 +74,7 @@ def test_every_row_finds_its_own_minimum():
 
 def test_rows_do_not_know_of_each_other():
     start_KV = torch.from_numpy(np.random.default_rng(1).uniform(-1, 1.5, (5, 3)))
-    together, _ = descend_each(rosenbrock, start_KV, 15)
+    together, *_ = descend_each(rosenbrock, start_KV, 15)
     alone = torch.cat([descend_each(rosenbrock, row_V[None], 15)[0] for row_V in start_KV])
     torch.testing.assert_close(together, alone, rtol=1e-6, atol=1e-8)
 
@@ -97,7 +97,7 @@ def test_rows_are_told_apart_where_only_some_are_tried_again():
     def risk(theta_KV, index):
         return (scale_K[index, None] * (theta_KV - index[:, None]).pow(4)).sum(1)
 
-    end_KV, _ = descend_each(risk, torch.full((3, 2), 5.0).double(), 60)
+    end_KV, *_ = descend_each(risk, torch.full((3, 2), 5.0).double(), 60)
     torch.testing.assert_close(end_KV, torch.arange(3.0).double()[:, None].expand(-1, 2), atol=1e-2, rtol=0)
 
 

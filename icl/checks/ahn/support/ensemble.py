@@ -7,25 +7,37 @@ K rows, V variables, H pairs of the history.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 HISTORY = 40
 HALVINGS = 12
+LAST = 0.1  # share of the iterations, in which the fall of a risk tells whether it still falls
 SUFFICIENT = 1e-4  # of the decrease that the slope promises (Armijo)
 
 Risk = Callable[[Tensor, Tensor], Tensor]  # theta (k, V) of rows `index` (k,) to their risks (k,)
 
 
+class Descended(NamedTuple):
+    """Rows after a descent, their risks, and those before the last tenth of the iterations."""
+
+    theta_KV: Tensor
+    risk_K: Tensor
+    before_K: Tensor
+
+
 def descend_each(
     risk: Risk, start_KV: Tensor, iterations: int, follow: Callable[[range], object] = iter
-) -> tuple[Tensor, Tensor]:
-    """Return each row after so many iterations (K, V), and its risk there (K,)."""
+) -> Descended:
+    """Return each row after so many iterations."""
     theta_KV, every = start_KV.clone(), torch.arange(len(start_KV))
     value_K, slope_KV = _with_gradient(risk, theta_KV, every)
-    pairs: list[tuple[Tensor, Tensor, Tensor]] = []
-    for _ in follow(range(iterations)):  # type: ignore[attr-defined]
+    before_K, pairs = value_K, list[tuple[Tensor, Tensor, Tensor]]()
+    for iteration in follow(range(iterations)):  # type: ignore[attr-defined]
+        if iteration <= (1 - LAST) * iterations:
+            before_K = value_K
         direction_KV = _direction(slope_KV, pairs)
         promised_K = (direction_KV * slope_KV).sum(1)
         up_K = promised_K >= 0
@@ -49,7 +61,7 @@ def descend_each(
             step_K[left] /= 2
         pairs = [*pairs, _pair(new_KV - theta_KV, new_slope_KV - slope_KV)][-HISTORY:]
         theta_KV, value_K, slope_KV = new_KV, new_value_K, new_slope_KV
-    return theta_KV, value_K
+    return Descended(theta_KV, value_K, before_K)
 
 
 def _with_gradient(risk: Risk, theta_KV: Tensor, index: Tensor) -> tuple[Tensor, Tensor]:

@@ -32,6 +32,14 @@ from icl.weighted import stratified_error
 ROUGH, ROUGH_ITERATIONS = 3, 100  # first a third of the prompts, which saves half of the time
 
 
+class Trained(NamedTuple):
+    """Whitened weights where a start ends, and by what share its risk fell in the last tenth of training."""
+
+    A_LDD: Tensor
+    B_LDD: Tensor
+    fall: float
+
+
 class End(NamedTuple):
     """The end of one start: its distance from S, its risk, and the minimum on S below it."""
 
@@ -57,8 +65,8 @@ class RandomStarts:
     def inflations(self) -> Sequence[float]:
         return inflations_for(3**self.layers - 1, self.law.context_R[0], self.law.dim)
 
-    def train(self) -> list[tuple[Tensor, Tensor]]:
-        """Whitened A_LDD and B_LDD where each start ends."""
+    def train(self) -> list[Trained]:
+        """Train every start, on prompts of its own."""
         W_KBDD, weight_KB = (
             torch.stack(parts) for parts in zip(*map(self._prompts, range(self.starts)), strict=True)
         )
@@ -72,9 +80,10 @@ class RandomStarts:
             return risk
 
         start_KV = torch.stack([self.start(k) for k in range(self.starts)])
-        rough_KV, _ = descend_each(risk_on(self.prompts // ROUGH), start_KV, ROUGH_ITERATIONS, _tracked)
-        end_KV, _ = descend_each(risk_on(self.prompts), rough_KV, self.iterations, _tracked)
-        return list(zip(*self.matrices(end_KV), strict=True))
+        rough = descend_each(risk_on(self.prompts // ROUGH), start_KV, ROUGH_ITERATIONS, _tracked)
+        end = descend_each(risk_on(self.prompts), rough.theta_KV, self.iterations, _tracked)
+        fall_K = (1 - end.risk_K / end.before_K).tolist()
+        return [Trained(*stack) for stack in zip(*self.matrices(end.theta_KV), fall_K, strict=True)]
 
     def start(self, k: int) -> Tensor:
         """Draw start k, normal in the paper's coordinates."""
@@ -112,9 +121,9 @@ class RandomStarts:
         return minimum_below(nearest_point((A_LDD, B_LDD), white))
 
 
-def share_interval(count: int, of: int) -> tuple[float, float]:
-    """Clopper and Pearson's, at CONFIDENCE."""
-    tail = (1 - CONFIDENCE) / 2
+def share_interval(count: int, of: int, intervals: int = 1) -> tuple[float, float]:
+    """Clopper and Pearson's, so many of which hold at once at CONFIDENCE."""
+    tail = (1 - CONFIDENCE) / (2 * intervals)
     return quantiles.proportion(tail, count, of)
 
 
