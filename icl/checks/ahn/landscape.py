@@ -54,7 +54,7 @@ class Landscape:
     starts: int = integer(64, 1, 1024, ALL_AT_ONCE)
     init_stds: Sequence[float] = (1e-4, 0.1, 0.2, 0.3)
     prompts: int = integer(1000, 300)
-    iterations: int = integer(100, 1, 100_000, "training takes days")
+    iterations: int = integer(150, 1, 100_000, "training takes days")
     samples: int = integer(5000, 1000)
     seed: int = integer(0, 0)
 
