@@ -54,7 +54,7 @@ class Landscape:
     starts: int = integer(64, 1, 1024, ALL_AT_ONCE)
     init_stds: Sequence[float] = (1e-4, 0.1, 0.2, 0.3)
     prompts: int = integer(1000, 300)
-    iterations: int = integer(150, 1, 100_000, "training takes days")
+    iterations: int = integer(500, 1, 100_000, "training takes days")
     samples: int = integer(5000, 1000)
     seed: int = integer(0, 0)
 
@@ -108,8 +108,8 @@ class Landscape:
                 # a lower risk may exist that no search found: a share above one half would not be enough
                 sampled(share_high=high)
                 .means(
-                    "upper end of the interval of the share of starts that end at or below the least risk "
-                    "known on S or have not converged, the least over initial scales"
+                    "upper end, at one initial scale, of the interval of the share of starts that reach the "
+                    "least known risk or have not converged"
                 )
                 .judged("fails" if high < MOST else "undecided", ">", MOST, SOURCE),
                 sampled(

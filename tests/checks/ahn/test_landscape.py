@@ -14,14 +14,13 @@ from tests.checks.asking import held
 SMALL = {"starts": 16, "init_stds": [0.1], "prompts": 300, "iterations": 30, "samples": 1000}
 
 
-def test_most_starts_end_at_another_minimum(monkeypatch):
-    monkeypatch.setattr(landscape, "CONVERGED", 1.0)  # after few iterations
-    finding = held(Landscape(**SMALL), verdict="fails")
+def test_few_iterations_decide_nothing():
+    finding = held(Landscape(**SMALL), verdict="undecided")
     measured = finding.measured
     assert sum(measured["reached_by_risk"].values()) == 16
     assert measured["at_best_by_init_std"] == [0] and measured["starts_by_init_std"] == [16]
     assert measured["best_on_s"] == pytest.approx(0.0392593, rel=1e-5)
-    assert measured["share_high"] < 0.5 and measured["below_best_on_s"] == 0
+    assert measured["share_high"] > 0.5 and measured["below_best_on_s"] == 0
 
 
 @pytest.fixture(scope="module")
