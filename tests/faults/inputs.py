@@ -159,12 +159,13 @@ def written(folder: Path) -> list[str]:
     found = (
         os.path.join(top, name) for top, folders, files in os.walk(folder) for name in [*folders, *files]
     )
-    # W&B makes two temporary folders on import, which an interpreter removes as it ends; a fork does not. The
-    # folder of its service's socket goes with the service, which may outlive the command by a moment.
+    # W&B makes two temporary folders on import, and one for each table, which an interpreter removes as it
+    # ends; a fork does not. The folder of its service's socket goes with the service, which may outlive the
+    # command by a moment.
     return sorted(
         os.path.relpath(name, folder)
         for name in found
-        if not re.search(r"wandb-(artifacts$|media$|\d+-\d+-)", name)
+        if not re.search(r"wandb-(artifacts$|media$|\d+-\d+-)|tmp/tmp\w{8}(/\w+\.table\.json)?$", name)
     )
 
 
