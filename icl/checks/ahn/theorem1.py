@@ -14,6 +14,7 @@ R seeds, B prompts, D covariates, N = `context` tokens, P = D + 1 token width, L
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -133,7 +134,7 @@ class Theorem1(PromptSettings):
                 .also_by(
                     "norms of the form and of its inverse",
                     condition=layer.condition_by_norms(),
-                    size=layer.optimum.condition**2 * EPSILON / ROUTE_ROUNDING,
+                    size=layer.optimum.condition**2 * EPSILON / ROUTE_ROUNDING if layer.resolved else math.inf,
                 ),
                 tried(lemma3_antisymmetric_change=self._antisymmetric_change()).means(
                     "largest change of <G, X_j> on drawn prompts along E_{d+1,j} - E_{j,d+1}"

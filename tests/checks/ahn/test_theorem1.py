@@ -50,6 +50,7 @@ def test_tokens_reject_moments_and_claim_that_are_wrong_together(mutate):
     mutate(QuadraticRisk, "linear_regression", one_token_more)
     for name in ("theorem1_preconditioner", "isotropic_step", "theorem1_risk", "isotropic_risk"):
         mutate(theorem1, name, one_token_more)
+    mutate(LinearLayer, "condition_by_norms", lambda _, layer: layer.optimum.condition)
     finding = Theorem1(dim=3, context=10).measure()
     assert finding.measured["gradient_norm"] < finding.measured["risk_at_claim"] * 1e-12
     assert finding.verdict == "fails"
