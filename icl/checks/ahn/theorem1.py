@@ -134,7 +134,7 @@ class Theorem1(PromptSettings):
                 .also_by(
                     "norms of the form and of its inverse",
                     condition=layer.condition_by_norms(),
-                    size=layer.optimum.condition**2 * EPSILON / ROUTE_ROUNDING if layer.resolved else math.inf,
+                    size=_size_of_condition(layer),
                 ),
                 tried(lemma3_antisymmetric_change=self._antisymmetric_change()).means(
                     "largest change of <G, X_j> on drawn prompts along E_{d+1,j} - E_{j,d+1}"
@@ -158,3 +158,8 @@ class Theorem1(PromptSettings):
         """Return the largest change, on drawn prompts, of <G, X_j> along E_{d+1,j} - E_{j,d+1}."""
         G_BPP = self.law.gram_prompts([generator(self.seed, "check")], 64).gram_RBPP[0]
         return float((G_BPP[:, -1, :-1] - G_BPP[:, :-1, -1]).abs().max())
+
+
+def _size_of_condition(layer: LinearLayer) -> float:
+    """Return the size whose rounding the condition number has; none is known where the rank is not full."""
+    return layer.optimum.condition**2 * EPSILON / ROUTE_ROUNDING if layer.resolved else math.inf
