@@ -36,7 +36,7 @@ def fits(schema: dict[str, Any], value: Any) -> bool:
 def schema_of(argv: Sequence[str], document: dict[str, Any]) -> str:
     """Return the name of the schema of the document that this command prints."""
     verb = argv[0]
-    if "-m" in argv or "--multirun" in argv or (verb == "train" and "jobs" in document):  # asked for in a file
+    if "-m" in argv or "--multirun" in argv or (verb == "train" and "jobs" in document):
         return "train -m"
     if verb == "runs" and argv[1:2] == ["compare"]:
         return "runs compare"
