@@ -31,6 +31,8 @@ HARMS = {
     "worker_killed": "one of joblib's workers killed",
 }
 
+MUCH = "no end in 40 s of CPU time, where much was asked for"
+
 
 def stored(folder: str, name: str) -> Any:
     return json.loads((RECORDS / folder / f"{name}.json").read_text(encoding="utf-8"))
@@ -68,7 +70,7 @@ def inputs() -> str:
         _row("commands that ended with", [f"seed {campaign['seed']}" for campaign in campaigns]),
         _row("---", ["---"] * len(campaigns)),
         *(
-            _row(f"exit code {code}", [counts[code] for counts in codes])
+            _row(f"exit code {code}" if code.isdigit() else MUCH, [counts[code] for counts in codes])
             for code in sorted({code for counts in codes for code in counts} - {"wrong"})
         ),
         _row("commands in all", [campaign["inputs"] for campaign in campaigns]),
