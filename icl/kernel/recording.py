@@ -21,7 +21,7 @@ from torch import Tensor
 from icl.kernel.program import ENTRYWISE, LINEAR, PRODUCT, ROW_SUMS, Program, Slots, size_of
 
 REPLICA = 1 << 40  # between one replica's slots and the next one's: no operation may mix them
-LARGEST = 64  # rows or columns of a matrix
+LARGEST = 128  # rows or columns of a matrix
 MOST_OPERATIONS = 4000
 
 

@@ -237,6 +237,40 @@ def test_larger_matrices(size):
     agree(risk, {"A": A / size}, {"S": S / size}, 1e-12)
 
 
+@pytest.mark.parametrize("dtype", EXACT)
+@pytest.mark.parametrize(
+    ("rows", "inner", "columns"), [(65, 3, 128), (128, 65, 2), (3, 127, 66), (97, 97, 1)]
+)
+def test_matrices_of_more_than_64_rows_or_columns(rows, inner, columns, dtype):
+    generator = torch.Generator().manual_seed(rows)
+
+    def drawn(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
+
+    def risk(weights, prompts):
+        return squared_norm(from_right(from_left(weights["A"], prompts["S"]), weights["B"])).mean(-1)
+
+    weights = {"A": drawn(2, rows, inner) / rows, "B": drawn(2, inner, columns) / columns}
+    for names in ({"instructions": name} for name in sets()):
+        agree(risk, weights, {"S": drawn(2, inner, inner, 18)}, EXACT[dtype], **names)
+
+
+@pytest.mark.parametrize("mask", [False, True])
+def test_giannous_published_size(mask):
+    """Compare at d = 10, width 64 and four heads of rank 16: their keys and queries are 128 columns."""
+    family = LSA(10, 2, heads=4, width=64, rank=16, mask=mask, read_in=0.14, init_std=0.05)
+    family.initialise([0], torch.float32)
+    law = ConditionedRegression(10, 50, constant=True).law([0])
+    estimator = make_estimator("expected" if mask else "sampled", LinearTransformer(family), law)
+    of_family(estimator, family, 17, torch.float32, [0])
+
+
+def test_matrices_beyond_the_limit_are_refused():
+    weights, prompts = {"A": torch.ones(1, 129, 2)}, {"S": torch.ones(1, 2, 2, 3)}
+    with pytest.raises(NotRecordable, match="a matrix with more than 128 rows or columns"):
+        Fused(lambda w, p: squared_norm(from_left(w["A"], p["S"])).mean(-1), weights, prompts)
+
+
 @pytest.mark.parametrize("instructions", ["baseline", "avx2", "avx512"])
 def test_every_remainder_of_the_batch(instructions):
     """Compare two blocks and every number of prompts beyond."""
