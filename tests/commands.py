@@ -53,7 +53,7 @@ class Result:
 
     @property
     def json(self) -> Any:
-        """The one document on stdout, which is of the command's schema."""
+        """Return the one document on stdout, which is of the command's schema."""
         assert self.out, self.err
         return read(self.argv, self.out)
 
@@ -73,7 +73,7 @@ def assert_refused(result: Result, said: str, outputs: Path | None = None) -> No
 
 @contextmanager
 def other_code() -> Iterator[None]:
-    """Be another version of the code meanwhile: every digest differs, and every number that is drawn."""
+    """Stand in for another version of the code: every digest differs, and every number that is drawn."""
     digest, roles = code._digest, random.ROLES
     with (
         mock.patch.object(code, "_digest", lambda roots: f"other{digest(roots)[5:]}"),

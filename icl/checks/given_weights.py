@@ -73,7 +73,7 @@ def require_family(
 
 
 def require_law(law: LinearRegressionLaw, statement: str, identities: Mapping[str, Tensor]) -> None:
-    """`identities` names what the theorem assumes by the matrices (R, D, D) that must be I for it."""
+    """Refuse weights of a law whose matrices (R, D, D) in `identities`, by assumption, are not I."""
     identity = torch.eye(law.dim, dtype=torch.float64)
     rounding = ROUNDING * float(torch.linalg.cond(law.Sigma_RDD).max())
     for assumption, M_RDD in identities.items():

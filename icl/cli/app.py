@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import signal
 import sys
 import threading
@@ -34,7 +35,8 @@ def run(verb: str, args: Sequence[str]) -> int:
                 command = VERBS[verb].load()
                 stack.enter_context(caches_dropped_on_refusal())
                 stack.enter_context(allowed_packages.frozen_allowlist(allowed_packages.allowed()))
-            code = command(verb, list(args))
+            with _long_names_refused():
+                code = command(verb, list(args))
         sys.stdout.flush()  # here, and not on exit, a reader that has left early can be caught
         return code
     except InputError as error:
@@ -64,6 +66,17 @@ def print_failure(what: str, error: BaseException, *, with_traceback: bool) -> N
     print(f"icl: {what}{type(error).__name__}: {redact(one_line(error))}", file=sys.stderr)
     if with_traceback:
         traceback.print_exception(error)
+
+
+@contextlib.contextmanager
+def _long_names_refused() -> Iterator[None]:
+    """Refuse a file name that no file system has: only a setting can be so long."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise InputError(f"{str(error.filename)[:40]}...: {error.strerror}") from error
 
 
 @contextlib.contextmanager

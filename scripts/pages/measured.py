@@ -65,13 +65,14 @@ def inputs() -> str:
     codes = [Counter[str]() for _ in campaigns]
     for counts, campaign in zip(codes, campaigns, strict=True):
         for case, count in campaign["codes"].items():
-            counts[case.rpartition(" ")[2]] += count
+            code = case.rpartition(" ")[2]
+            counts[f"exit code {code}" if code.isdigit() else MUCH if code != "wrong" else code] += count
     rows = [
         _row("commands that ended with", [f"seed {campaign['seed']}" for campaign in campaigns]),
         _row("---", ["---"] * len(campaigns)),
         *(
-            _row(f"exit code {code}" if code.isdigit() else MUCH, [counts[code] for counts in codes])
-            for code in sorted({code for counts in codes for code in counts} - {"wrong"})
+            _row(end, [counts[end] for counts in codes])
+            for end in sorted({end for counts in codes for end in counts} - {"wrong"})
         ),
         _row("commands in all", [campaign["inputs"] for campaign in campaigns]),
         _row("seconds", [campaign["seconds"] for campaign in campaigns]),

@@ -52,7 +52,7 @@ def test_a_record_has_a_route_for_every_exact_number_or_it_is_on_the_list(id, ch
 
 
 def test_a_route_that_is_off_is_seen(mutate):
-    """A risk that is off by 1e-6 in the moments alone: its closed form tells, and nothing is decided."""
+    """Change a risk by 1e-6 in the moments alone: its closed form tells, and nothing is decided."""
     mutate(QuadraticRisk, "value_of_layer", lambda right, *given: right(*given) * (1 + 1e-6))
     found = Lemma1(4, 5).measure()
     route = found.routes["risk_at_midpoint"]

@@ -246,7 +246,7 @@ def test_time_that_is_over_leaves_work_to_go_on_with(icl: Run, outputs: Path) ->
 
 
 def test_the_rest_of_a_run_is_estimated_from_its_first_steps(outputs: Path) -> None:
-    """Draws count as often as the run draws, a longer run of the same shape shares the trial."""
+    """Count draws as often as the run draws; a longer run of the same shape shares the trial."""
     steps = [9.0, 1.0, 1.0, 3.0, 1.0, 1.0, 3.0, 1.0]
     assert _step_and_draw(steps, 3) == (1.0, 2.0) and _step_and_draw(steps[:3], 1) == (1.0, 0.0)
     session = Session(outputs, configs=ConfigDirs.of(None))

@@ -13,7 +13,7 @@ def test_schemas_are_printed(icl: Run) -> None:
 
 
 def test_keys_of_a_document_are_required(icl: Run, tiny: Run) -> None:
-    """That documents are of their schemas, `Result.json` asserts wherever a test reads one."""
+    """Drop each key of a document: its schema refuses it. `Result.json` validates every other document."""
     documents = {"check": icl("check", "check=ahn/theorem1", "format=json").json,
                  "train": tiny("format=json").json, "runs": icl("runs", "format=json").json}  # fmt: skip
     for name, document in documents.items():

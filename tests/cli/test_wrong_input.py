@@ -97,6 +97,18 @@ def test_tiny_is_valid(tiny) -> None:
     assert tiny("train.steps=1").code == 0
 
 
+LONG = "y" * 5000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [f"{T} task.covariance={LONG}.npy", f"{C} check.weights={LONG}",
+     f"figure figure=ahn/fig1 from={LONG}", f"list --config-dir={LONG}"],
+)  # fmt: skip
+def test_a_name_that_no_file_can_have(line: str, icl: Run, outputs: Path) -> None:
+    assert_refused(icl(*line.split()), "File name too long", outputs)
+
+
 def test_a_search_path_without_local_settings_is_no_warning(
     tiny: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,7 +36,8 @@ COMMON = ["scale=smoke", "logger=none", "format=json"]
 _OPTIONS = {"train": ConfigDirs().options("experiment"), "check": ConfigDirs().options("check"),
             "figure": ConfigDirs().options("figure")}  # fmt: skip
 _OURS = ("TypeError", "KeyError", "AttributeError", "IndexError", "NameError", "AssertionError",
-         "UnboundLocalError", "RecursionError", "UnicodeEncodeError", "UnicodeDecodeError")  # fmt: skip
+         "UnboundLocalError", "RecursionError", "ZeroDivisionError", "UnicodeEncodeError",
+         "UnicodeDecodeError")  # fmt: skip
 ANY = [
     "null", "true", "false", "0", "-1", "1", "2", "0.5", "1000000000000", "10000000000000000000000000000000",
     "-9223372036854775809", "1e308", "1e-320", "nan", "inf", "-inf", "[]", "[1]", "[null]", "[nan]",

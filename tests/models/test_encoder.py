@@ -173,7 +173,7 @@ def with_layernorm(family, constant, width=8, heads=2):
 
 
 def test_stacks_with_layernorm_come_as_near_to_stacks_without_it_as_the_constant_is_large():
-    """So the best stack with LayerNorm is at least as good as the best of the scalar family."""
+    """Show that the best stack with LayerNorm is at least as good as the best of the scalar family."""
     law = ConditionedRegression(2, 6, condition=1.0, largest=[1.0, 1.0]).law([0])
     family = LSA(2, 2, 1, scalars=[0.4, 0.9, 0.3, 1.2], init_std=0.0)
     family.initialise([0])
@@ -188,7 +188,7 @@ def test_stacks_with_layernorm_come_as_near_to_stacks_without_it_as_the_constant
 
 
 def test_a_layer_that_adds_nothing_passes_tokens_on():
-    """So 7 layers can do what 5 do."""
+    """Show that 7 layers can do what 5 do."""
     deep = Encoder(2, 3, 8, 2, "linear", hidden=0, init_std=0.3)
     deep.parametrization.initialise([0])
     with torch.no_grad():

@@ -116,7 +116,7 @@ def test_wrong_settings_write_nothing(
 
 
 def test_whose_words_a_statement_is_in() -> None:
-    """A check or figure of a paper has the paper's words with their section, or is this project's."""
+    """Require of each check and figure the paper's words with their section, or that it is this project's."""
     configs = ConfigDirs()
     for entry in [*entries("check", configs), *entries("figure", configs)]:
         if entry.origin == "icl":

@@ -62,7 +62,7 @@ def test_a_mask_needs_the_model_that_has_it():
     [({"constant": True, "label_noise": 0.3}, 1), ({"dim": 2, "context": 2, "constant": True}, 2)],
 )
 def test_weighted_means_of_tilted_prompts_are_those_of_plain_ones(task, degree):
-    """What the factor of a context does to query, mean, labels and noise, against prompts that have none."""
+    """Compare weighted means of query, labels and noise of tilted prompts with means of plain ones."""
     D, count = task.get("dim", 3), 30_000
     tilted, weight_RB = law(**task).tilted_prompts(streams(), count, TILTS)
     plain = law(**task).gram_prompts(streams(1), count)

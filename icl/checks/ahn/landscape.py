@@ -113,7 +113,7 @@ class Landscape:
                 )
                 .judged("fails" if high < MOST else "undecided", ">", MOST, SOURCE),
                 sampled(
-                    share_at_best=share,
+                    share_possible=share,
                     share_low=low,
                     converged_by_init_std=[sum(its) for its in done],
                     at_best_by_init_std=[sum(at) for at in of_size],
@@ -126,7 +126,7 @@ class Landscape:
                     largest_distance=max(distances),
                     share_near_s=float(np.mean(np.array(distances) < NEAR_S)),
                 ).means(
-                    share_at_best="share of starts that end there or have not converged, at that scale",
+                    share_possible="share of starts that end there or have not converged, at that scale",
                     share_low="lower end of the interval of that share",
                     converged_by_init_std="number of starts whose loss falls by less than 1% in the last "
                     "tenth of the iterations, by initial scale",

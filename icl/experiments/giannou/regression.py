@@ -133,7 +133,7 @@ class RegressionSize:
         mask: bool,
         scalars: Sequence[float] | None = None,
     ) -> RunRecord:
-        """From random weights, or from a point of the scalar family."""
+        """Train from random weights, or from a point of the scalar family."""
         steps = self.steps if scalars is None else int(self.started_steps or 0)
         settings = self._of_law(law, mask, steps) | {"model.layers": layers}
         if scalars is not None:
@@ -168,7 +168,7 @@ class RegressionSize:
         return runner.train("giannou/lsa", self._of_law(law, mask) | growing)
 
     def train_layernorm(self, runner: Runner, layers: int, law: PromptLaw) -> RunRecord:
-        """Over tokens, without a mask."""
+        """Train with LayerNorm, over tokens, without a mask."""
         return runner.train("giannou/lsa_ln", self._common(law, self.steps) | {"model.layers": layers})
 
     def _of_law(self, law: PromptLaw, mask: bool, steps: int | None = None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from icl.runs.record import RunRecord
 from icl.theory.lu.limits import Limit
 
 BEYOND = 10.0 ** np.arange(4, 9)  # values of alpha far above those of the map
+MOST_ALPHA = 1e6
 ERRORS = ("icl", "idg")
 
 
@@ -34,6 +35,8 @@ class Nonmonotone:
             raise InputError(f"{KEY}.errors={errors}: must be icl or idg for each of {len(self.taus)} taus")
         self.errors = [one_of(f"{KEY}.errors", error, ERRORS) for error in errors]
         self.alpha_most = real(f"{KEY}.alpha_most", alpha_most, 1, open_low=True)
+        if self.alpha_most > MOST_ALPHA:
+            raise InputError(f"{KEY}.alpha_most={alpha_most}: must be at most {MOST_ALPHA:g}")
         self.grid, self.alphas = whole(f"{KEY}.grid", grid, 2, 500), whole(f"{KEY}.alphas", alphas, 10, 1000)
 
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:

@@ -243,8 +243,8 @@ def _outside_vanishes(windows: Sequence[Window]) -> Claim:
 
 
 def _ends_at_optimum(windows: Sequence[Window]) -> Claim:
-    """Near the least risk of any number of heads is near the best head's; far from the head that a search
-    found is far from it."""
+    """Claim that training ends near the best head: it does if near the least risk of any number of heads,
+    and does not if far from the head that a search found."""
     worst = {window.name: float(window.excess_R.max()) for window in windows}
     over_any = [window.exact["risk_RS"][:, -1].max() / window.optimum["any_heads"] - 1 for window in windows]
     # numpy's maxima: a NaN must not hide behind the others

@@ -104,8 +104,8 @@ def test_what_is_refused(make, message):
 
 
 def test_numbers_of_the_closed_forms():
-    """The share of the trace term from 2 n tokens to n is (2 n + 1)/(n + 1), the best scalar n/(n + d + "
-    "1)."""
+    """Compare with closed forms by hand: the trace term's share grows by (2 n + 1)/(n + 1) from 2 n tokens to
+    n, and the best scalar is n/(n + d + 1)."""
     assert TraceTerm().measure().control.measured == pytest.approx(41 / 21 - 1)
     assert Shrinkage().measure().measured["best"] == pytest.approx(20 / 26)
     assert Nonconvex().measure().measured["violation_in_one_alone"] < 0

@@ -138,7 +138,8 @@ def test_sizes_that_make_no_figure_are_refused():
     ):
         with pytest.raises(InputError, match=words):
             make(*given[:at], wrong, *given[at + 1 :])
-    with pytest.raises(InputError, match="alpha_most"):
-        Nonmonotone([0.5], ["icl"], 1.0, 6, 60)
+    for alpha_most in (1.0, 1e303):
+        with pytest.raises(InputError, match="alpha_most"):
+            Nonmonotone([0.5], ["icl"], alpha_most, 6, 60)
     with pytest.raises(InputError, match="errors"):
         Nonmonotone([0.5], ["icl", "ridge"], 10.0, 6, 60)

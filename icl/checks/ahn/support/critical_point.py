@@ -81,7 +81,7 @@ def sampled_directions(comparison: Comparison | None, rounding: float) -> list[N
 
 
 def on_tokens(comparison: Comparison, context: int) -> Numbers:
-    """Undecided where the sample is too small to tell."""
+    """Judge z-scores over token prompts: undecided where the sample is too small to tell."""
     sees = float(comparison.sees_K.max())
     return Numbers(
         [

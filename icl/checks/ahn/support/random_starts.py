@@ -122,7 +122,7 @@ class RandomStarts:
 
 
 def share_interval(count: int, of: int, intervals: int = 1) -> tuple[float, float]:
-    """Clopper and Pearson's, so many of which hold at once at CONFIDENCE."""
+    """Return Clopper and Pearson's interval of a share, so wide that so many `intervals` hold at once."""
     tail = (1 - CONFIDENCE) / (2 * intervals)
     return quantiles.proportion(tail, count, of)
 
