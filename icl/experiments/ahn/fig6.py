@@ -31,6 +31,7 @@ class Fig6:
         test_contexts: int,
         search_contexts: int,
         init_stds: Sequence[float] = (0.1,),
+        draws: int = 0,
         layers: int | None = None,
         dim: int | None = None,
         steps: int | None = None,
@@ -40,7 +41,7 @@ class Fig6:
         self.contexts_per_run = whole(f"{KEY}.contexts_per_run", contexts_per_run, 1)
         self.lr = real(f"{KEY}.lr", lr, 0, open_low=True)
         self.lr_below_5 = real(f"{KEY}.lr_below_5", lr_below_5, 0, open_low=True)
-        self.sizes = Sizes(test_contexts, search_contexts)
+        self.sizes = Sizes(test_contexts, search_contexts, draws)
         self.init_stds = initial_sizes(init_stds)
         if layers is not None:
             whole(f"{KEY}.layers", layers, 1, MAX_LAYERS)

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from icl.algorithms import Contexts, GradientDescent, LeastSquares, search_gd
 from icl.errors import InputError, reals, whole
-from icl.experiments.ahn.trained import identity
+from icl.experiments.ahn.trained import MOST_BATCHES, identity, sampled_risk
 from icl.experiments.runner import Runner
 from icl.random import generator
 from icl.ranges import MOST_PROMPTS
@@ -46,14 +46,17 @@ class PairedPredictor(Protocol):
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers of contexts per replica: to compare on, and an independent draw to choose step sizes on."""
+    """Numbers of contexts per replica: to compare on, and an independent draw to choose step sizes on; and of
+    weighted draws for the risk of the trained stack, where it is measured by itself."""
 
     test: int
     search: int
+    draws: int = 0
 
     def __post_init__(self) -> None:
         whole("figure.experiment.test_contexts", self.test, 1, MOST_PROMPTS)
         whole("figure.experiment.search_contexts", self.search, 1, MOST_PROMPTS)
+        whole("figure.experiment.draws", self.draws, 0, MOST_BATCHES)
 
 
 def compare(
@@ -73,7 +76,7 @@ def compare(
         "of": [*map(identity, trained), identity(plain)],
         "seeds": plain.run["seeds"],
         "least_squares": least_squares,
-        **dataclasses.asdict(sizes),
+        **{name: size for name, size in dataclasses.asdict(sizes).items() if size},
     }
     return runner.store(name, science, lambda: comparison(trained, plain, sizes, least_squares=least_squares))
 
@@ -109,7 +112,7 @@ def comparison(
 ) -> dict[str, np.ndarray]:
     """`loss_NAME` (R, C) for every predictor on the same contexts and their `weight` (R, C), neighbours of
     different `components` (R,), the first of which draws plain contexts; `eta_NAME` (R, L) as searched;
-    `exact_NAME` (R,)."""
+    `exact_NAME` (R,); the trained stack's `risk_R` and `risk_stderr_R` by `draws` larger weighted draws."""
     run = restored(trained[0])
     seeds, model = run.run["seeds"], run.with_weights(best_start(trained))
     law = linear_regression(run.law, "a comparison with descent")
@@ -133,6 +136,7 @@ def comparison(
         "weight": weight_RC.numpy(),
         "components": np.array([len(inflations) for inflations in tilted.inflations_R]),
         **{f"loss_{name}": loss_RC for name, loss_RC in losses_RC.items()},
+        **(sampled_risk(tilted, model, streams, sizes.draws) if sizes.draws else {}),
         **{f"eta_{name}": eta_RL.numpy() for name, eta_RL in etas_RL.items()},
         **{f"exact_{name}": value_R for name, value_R in exact_values(law, layers, etas_RL).items()},
     }

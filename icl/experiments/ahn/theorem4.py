@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from icl.errors import whole
 from icl.experiments.ahn import trained
@@ -22,17 +21,13 @@ from icl.ranges import MOST_STARTS
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegressionLaw
 from icl.tasks.integrated import Tilted
-from icl.tasks.law import Draw, Estimator
 from icl.tasks.linear_regression import linear_regression
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.training.estimators import make_estimator
 from icl.training.load import TrainedRun, restored
-from icl.weighted import stratified_error
 
 MAX_LAYERS = 4  # of the exact polynomial with B
 HALVINGS = 25  # of the learning rate, as at paper scale; L-BFGS has a constant one
-BATCH = 20_000  # prompts of the paper's batch
-MOST_BATCHES = 10**5  # hours
 
 
 class Theorem4:
@@ -59,7 +54,7 @@ class Theorem4:
             whole("figure.experiment.layers", layers, 2, MAX_LAYERS)
         self.training = TrainingSettings(layers, dim, context, seeds, steps, lr)
         self.starts = whole("figure.experiment.starts", starts, 1, MOST_STARTS)
-        self.batches = whole("figure.experiment.batches", batches, 1, MOST_BATCHES)
+        self.batches = whole("figure.experiment.batches", batches, 1, trained.MOST_BATCHES)
 
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:
         name = "ahn/theorem4" if runner.scale == "paper" else "ahn/theorem4_lbfgs"
@@ -115,20 +110,16 @@ class Theorem4:
             [generator(seed, "eval") for seed in seeds],
             make_estimator("expected", model, law),
         )
-        losses = [_mean(expected, model, expected.draw(streams, BATCH)) for _ in range(self.batches)]
+        losses = [
+            trained.mean_risk(expected, model, expected.draw(streams, trained.BATCH))
+            for _ in range(self.batches)
+        ]
         return torch.stack(losses, dim=1).numpy()
 
 
 def _risk_on_s(family: InvariantRisk, run: RunRecord) -> np.ndarray:
     scalars_RLL = zip(*(scalars.tolist() for scalars in trained.projection_scalars(run)), strict=True)
     return np.array([family.value(a_L, beta_L) for a_L, beta_L in scalars_RLL])
-
-
-def _mean(estimator: Estimator, model: LinearTransformer, draw: Draw) -> Tensor:
-    """Risk over a draw, piece by piece: 20,000 prompts a seed at once take a gigabyte."""
-    return torch.stack([share * estimator.risk(model, piece) for share, piece in estimator.pieces(draw)]).sum(
-        0
-    )
 
 
 def _batch_losses(
@@ -142,26 +133,18 @@ def _batch_losses(
     tilted = make_estimator("tilted", run.transformer, law)
     assert isinstance(tilted, Tilted)
     streams = [generator(seed, "check") for seed in seeds]
-    weighted = tilted.draw(streams, BATCH)
-    plain = tilted.inner.draw([generator(seed, "eval", 1) for seed in seeds], BATCH)
+    weighted = tilted.draw(streams, trained.BATCH)
+    plain = tilted.inner.draw([generator(seed, "eval", 1) for seed in seeds], trained.BATCH)
     steps, risks, seen = [], [], []
     at: Any
     stored = list(run.stored_models())
     for step, at in [*stored[:-1:2], stored[-1]]:  # 40,000 prompts a seed for each
         steps.append(step)
-        risks.append(_mean(tilted, at, weighted))
-        seen.append(_mean(tilted.inner, at, plain))
-    means, variances = [], []
-    for _ in range(batches):
-        pieces = tilted.pieces(tilted.draw(streams, BATCH))
-        terms_RB = torch.cat([tilted.terms(at, piece) for _, piece in pieces], dim=1).numpy()
-        means.append(terms_RB.mean(1))
-        components = zip(terms_RB, tilted.inflations_R, strict=True)
-        variances.append([stratified_error(terms_B, len(c)) ** 2 for terms_B, c in components])
+        risks.append(trained.mean_risk(tilted, at, weighted))
+        seen.append(trained.mean_risk(tilted.inner, at, plain))
     return {
         "steps": np.array(steps),
         "risk_RT": torch.stack(risks, dim=1).numpy(),
         "batch_RT": torch.stack(seen, dim=1).numpy(),
-        "risk_R": np.mean(means, axis=0),
-        "risk_stderr_R": np.sqrt(np.mean(variances, axis=0) / batches),
+        **trained.sampled_risk(tilted, at, streams, batches),
     }

@@ -9,10 +9,17 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from icl.runs.record import RunRecord
+from icl.tasks.integrated import Tilted
+from icl.tasks.law import Draw, Estimator
 from icl.theory.ahn.invariant_risk import scalars_on_s
 from icl.theory.distance import distance_to_identity, inverse_symmetric_root, symmetric_root
+from icl.weighted import stratified_error
+
+BATCH = 20_000  # prompts of the paper's batch
+MOST_BATCHES = 10**5  # hours
 
 
 def whiten(run: RunRecord) -> np.ndarray:
@@ -51,3 +58,27 @@ def project_on_s(run: RunRecord) -> dict[str, np.ndarray]:
 def identity(run: RunRecord) -> list[Any]:
     """Return the settings that determine arrays computed from a run."""
     return run.mark
+
+
+def mean_risk(estimator: Estimator, model: Any, draw: Draw) -> Tensor:
+    """Return the risk over a draw, piece by piece: 20,000 prompts a seed at once take a gigabyte."""
+    return torch.stack([share * estimator.risk(model, piece) for share, piece in estimator.pieces(draw)]).sum(
+        0
+    )
+
+
+def sampled_risk(
+    tilted: Tilted, model: Any, streams: list[np.random.Generator], batches: int
+) -> dict[str, np.ndarray]:
+    """Return the risk over `batches` fresh weighted draws, which show its tail, with the standard error."""
+    means, variances = [], []
+    for _ in range(batches):
+        pieces = tilted.pieces(tilted.draw(streams, BATCH))
+        terms_RB = torch.cat([tilted.terms(model, piece) for _, piece in pieces], dim=1).numpy()
+        means.append(terms_RB.mean(1))
+        components = zip(terms_RB, tilted.inflations_R, strict=True)
+        variances.append([stratified_error(terms_B, len(c)) ** 2 for terms_B, c in components])
+    return {
+        "risk_R": np.mean(means, axis=0),
+        "risk_stderr_R": np.sqrt(np.mean(variances, axis=0) / batches),
+    }

@@ -35,7 +35,7 @@ class Fig6(LossComparison):
             losses.compare_means(comparison, "trained", "pgd_steps", "N", comparison.values),
             losses.compare_means(comparison, "pgd_one", "gd_one", "N", comparison.values),
             losses.compare_means(comparison, "pgd_steps", "gd_steps", "N", comparison.values),
-            losses.claim_share_left(comparison, "N", comparison.values),
+            losses.claim_near_best(comparison, "N", comparison.values),
             losses.compare_medians(comparison, "trained", "pgd_steps", "N", comparison.values),
             losses.compare_medians(comparison, "plain", "pgd_steps", "N", comparison.values),
             losses.claim_missed_tail(comparison, "N", comparison.values),

@@ -33,6 +33,7 @@ SAID = {
     "gd_one": "GD (one eta)",
 }
 NEAR = 0.25  # of the way left from PGD's optimum to the best point of S
+NEAR_BEST = 1.2  # times the risk of the best point of S
 MOST = 0.1  # of a mean that one context may carry where the interval about it is to be believed
 LINES = {  # name: (colour, style, marker, label)
     "trained": (BLUE, "-", "o", "trained, eq. (11)"),
@@ -68,6 +69,7 @@ class Losses:
     exact_R: Mapping[str, np.ndarray]
     weight_RC: np.ndarray
     components_R: np.ndarray
+    draws: Mapping[str, np.ndarray]  # the trained stack's risk_R and risk_stderr_R by further draws, or none
 
     @classmethod
     def of(cls, records: Records, varied: str) -> Losses:
@@ -83,7 +85,8 @@ class Losses:
             np.concatenate([part[name] for part in parts])
             for name in (varied, "seeds", "weight", "components")
         )
-        return cls(x_R, seeds_R, together("loss_"), together("exact_"), weight_RC, components_R)
+        losses, exact, draws = map(together, ("loss_", "exact_", "risk_"))
+        return cls(x_R, seeds_R, losses, exact, weight_RC, components_R, draws)
 
     @property
     def values(self) -> list[int]:
@@ -108,6 +111,19 @@ class Losses:
 
     def means(self, name: str) -> np.ndarray:
         return np.array([self.terms(name, r).mean() for r in range(len(self.x_R))])
+
+    def trained_over(self, exact: str, x: int) -> Interval:
+        """Return the trained stack's mean loss over an exact value, in the mean over seeds."""
+        replicas = self.at(x)
+        if self.draws:
+            mean_K, stderr_K = (self.draws[name][replicas] for name in ("R", "stderr_R"))
+            half_K = quantiles.normal((1 - LEVEL) / 2) * stderr_K
+        else:
+            found = [mean_interval(self.terms("trained", r), self.components_R[r]) for r in replicas]
+            mean_K, half_K = np.array([[one.middle, one.high - one.middle] for one in found]).T
+        best = self.exact(exact, x)
+        mean, half = float(mean_K.mean()) / best, float(np.linalg.norm(half_K)) / len(half_K) / best
+        return Interval(mean - half, mean, mean + half)
 
     def ratio(self, name: str, other: str, r: int) -> Interval:
         """Median ratio of two predictors' losses on the same contexts, with its sign interval."""
@@ -315,6 +331,19 @@ def claim_share_left(losses: Losses, letter: str, values: Sequence[int]) -> Clai
         "mean loss above the best point's, as a share of what PGD's exact optimum is above it: below "
         f"{NEAR:g} in every replica, {LEVEL:.1%} interval by the paired difference to PGD (largest shown)",
         joint([i.below(NEAR) for intervals in by_value.values() for i in intervals]),
+        whose="project",
+        kind="sampled",
+    )
+
+
+def claim_near_best(losses: Losses, letter: str, values: Sequence[int]) -> Claim:
+    """Claim that the trained stack's risk is near that of the best point known on S."""
+    by_value = {x: losses.trained_over("ab_best", x) for x in values}
+    return Claim(
+        f"Training ends near the best point known on S {_at(letter, values)}, in the mean over seeds",
+        {f"{letter}={x}": interval.middle for x, interval in by_value.items()},
+        f"mean loss below {NEAR_BEST:g} times the exact risk of the best point, {LEVEL:.1%} interval",
+        joint([interval.below(NEAR_BEST) for interval in by_value.values()]),
         whose="project",
         kind="sampled",
     )

@@ -159,8 +159,10 @@ def test_the_weighted_mean_is_the_exact_risk(tmp_path):
     b_L = [beta / a for beta, a in zip(beta_L, a_L, strict=False)]
     B_RLDD = torch.stack([b * identity_DD.expand(2, 5, 5) for b in b_L], dim=1)
     run = make_run(tmp_path, law, {"A": A_RLDD, "B": B_RLDD})
-    arrays = paired.comparison([run], run, paired.Sizes(3000, 20))
+    arrays = paired.comparison([run], run, paired.Sizes(3000, 20, draws=2))
     for r, n in enumerate(law.context_R):
+        risk = InvariantRisk(5, n, 3, with_b=True).value(a_L, beta_L)
+        assert abs(arrays["risk_R"][r] - risk) < 3.3 * arrays["risk_stderr_R"][r] < 0.2 * risk
         components = int(arrays["components"][r])
         assert components > 1
         once = InvariantRisk(5, n, 3).value(arrays["eta_pgd_one"][r].tolist())

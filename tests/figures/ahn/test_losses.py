@@ -147,6 +147,32 @@ def test_means_are_weighted_and_medians_are_of_plain_contexts(tmp_path):
     assert inside.middle == pytest.approx(found.means("trained")[0] / found.means("gd_one")[0] - 1)
 
 
+@pytest.mark.parametrize(
+    ("over_best", "stderr", "verdict"), [(1.1, 0.01, "holds"), (1.1, 0.1, "undecided"), (1.4, 0.01, "fails")]
+)
+def test_the_trained_risk_against_the_best_point(tmp_path, over_best, stderr, verdict):
+    """Give two replicas half as much more and less; the mean counts, from further draws where there are."""
+    risk_R = EXACT["ab_best"] * over_best * np.array([1.5, 0.5])
+    stderr_R = np.full(2, stderr * EXACT["ab_best"])
+    found = stored(tmp_path, "context", [8], risk_R=risk_R, risk_stderr_R=stderr_R)
+    interval = Losses.of(found, "context").trained_over("ab_best", 8)
+    assert interval.middle == pytest.approx(over_best)
+    assert interval.high - interval.middle == pytest.approx(stats.norm.isf(0.0005) * stderr / 2**0.5)
+    assert (
+        claims(Fig6(), found)["Training ends near the best point known on S at N = 8, in the mean over seeds"]
+        == verdict
+    )
+
+
+def test_without_further_draws_the_trained_risk_is_that_of_the_contexts(tmp_path):
+    found = Losses.of(stored(tmp_path, "layers", [2]), "layers")
+    interval = found.trained_over("ab_best", 2)
+    mean_R, error_R = found.means("trained"), stats.sem(found.loss_RC["trained"], axis=1)
+    assert interval.middle == pytest.approx(mean_R.mean() / EXACT["ab_best"])
+    half = stats.norm.isf(0.0005) * np.linalg.norm(error_R) / 2 / EXACT["ab_best"]
+    assert interval.high - interval.middle == pytest.approx(half, rel=0.05)
+
+
 @pytest.mark.parametrize("count", [25, 100, 1001])
 def test_median_interval_is_the_sign_tests(count):
     """Compare with scipy's quantile test."""
