@@ -24,7 +24,7 @@ from icl.jobs.requests.request import run_request
 from icl.notebook import FigureDict, ResultDict
 
 Folder = str | PathLike[str]
-_COMMON = ("scale", "force", "logger", "verbose", "from", "hours")
+_COMMON = ("scale", "force", "logger", "verbose", "from", "hours", "budget")
 
 
 def run(

@@ -73,7 +73,8 @@ DOCUMENTS: dict[str, Schema] = {
         "figure": TEXT, "scale": TEXT, "files": _map(TEXT), "claims": _list(_CLAIM), "runs": _list(TEXT),
         "seconds": NUMBER, "cached": TRUTH,
         "left": _list(TEXT),  # where hours= were over
-    }, optional=["left"]),
+        "budget": _object({"name": TEXT, "steps": _map(WHOLE), "paper": _map(WHOLE)}),
+    }, optional=["left", "budget"]),
     "train -m": _object(_SWEEP | {"results": _list({"type": "object"})}),
     "sweep": _object(_SWEEP),
     "check, several": _object({"checks": _list({"$ref": "#/$defs/check"}), "seconds": NUMBER}),

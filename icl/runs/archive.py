@@ -133,13 +133,20 @@ class Archive:
         for place in layout.walk(self.path):
             if place.kind == "figures":
                 id, _, scale = place.id.rpartition("/")
-                figures.append(f"{id} at scale={scale}")
+                record = json_records.read(place.path) or {"document": {"scale": scale}}
+                figures.append(f"{id} at {scale_of(record['document'])}")
             elif place.kind == layout.RUNS:
                 runs.append(f"runs of {place.id}")
         return list(dict.fromkeys(figures or runs))
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.path).as_posix()
+
+
+def scale_of(document: Mapping[str, Any]) -> str:
+    """Return the scale and the budget of a figure's document as they are typed."""
+    budget = document.get("budget")
+    return f"scale={document['scale']}" + (f" budget={budget['name']}" if budget else "")
 
 
 def commit_of(made_by: Mapping[str, Any]) -> str:

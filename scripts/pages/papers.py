@@ -18,7 +18,7 @@ import yaml
 
 from icl.config.search_path import ConfigDirs
 from icl.jobs.stored.catalog import entry_of
-from icl.runs.archive import MANIFEST, Archive, commit_of, copied_runs
+from icl.runs.archive import MANIFEST, Archive, commit_of, copied_runs, scale_of
 from icl.text import brief, control_sentence, main_route, measurement
 from icl.verdicts import KINDS
 
@@ -170,7 +170,8 @@ def paperscale() -> str:
             f"![{id} at the paper's scale](../img/paper/{id.replace('/', '-')}.png)",
             f"*{_escaped(figure['caption'])}*",
             _narrow(rows),
-            f"*`icl figure figure={id} scale=paper from=docs/records/paper/{paper}`, {_escaped(made)}.*",
+            f"*`icl figure figure={id} {scale_of(figure)} "
+            f"from=docs/records/paper/{paper}`, {_escaped(made)}.*",
         ]
     return "\n\n".join(blocks)
 
@@ -182,7 +183,9 @@ def paper_scale_figures() -> dict[str, dict[str, Any]]:
         archive = Archive.at(str(manifest.parent))
         for folder in sorted(archive.path.glob("figures/*/*/paper")):
             id = "/".join(folder.parts[-3:-1])
-            found[id] = _archived_figure(archive.figures(id, "paper")[0], archive)
+            # The newest with the paper's own steps, where there is one.
+            newest = min(archive.figures(id, "paper"), key=lambda record: "budget" in record["document"])
+            found[id] = _archived_figure(newest, archive)
     return found
 
 
@@ -190,7 +193,8 @@ def _archived_figure(record: Mapping[str, Any], archive: Archive) -> dict[str, A
     document, made_by = record["document"], record["provenance"]
     runs = {run.path: run.run["seconds"] for run in copied_runs(record, archive).values()}
     return {
-        **{key: document[key] for key in ("caption", "claims")},
+        **{key: document[key] for key in ("caption", "claims", "scale")},
+        "budget": document.get("budget"),
         "seconds": sum(runs.values()) + document["drawing_seconds"],
         "date": datetime.fromtimestamp(record["written"], UTC).date().isoformat(),
         "commit": commit_of(made_by),

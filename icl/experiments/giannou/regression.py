@@ -34,6 +34,7 @@ NOISE = 0.005  # of the weights of runs that begin at the family's best point
 SLOWER = 0.1  # of the rate, for these
 OTHER_START = 1000  # from the seed of a start to that of the next
 STEPS_PER_BATCH = 4  # at most, where a stack grows
+LESSONS = 20  # of the curriculum in as many steps as a run has: 5,000 of the paper's 100,000 each
 TOGETHER = 2  # layers that a stack which grows begins with
 # By mask. With one, two and three layers need larger steps and first weights to leave plateaus, and four
 # diverge at these; without one, two layers stop on plateaus at larger steps.
@@ -135,7 +136,11 @@ class RegressionSize:
     ) -> RunRecord:
         """Train from random weights, or from a point of the scalar family."""
         steps = self.steps if scalars is None else int(self.started_steps or 0)
-        settings = self._of_law(law, mask, steps) | {"model.layers": layers}
+        lessons = None if scalars is not None or runner.scale != "paper" else max(1, steps // LESSONS)
+        settings = self._of_law(law, mask, steps) | {
+            "model.layers": layers,
+            "callbacks.curriculum.every": lessons,
+        }
         if scalars is not None:
             settings |= {
                 "model.scalars": list(scalars),
@@ -169,7 +174,9 @@ class RegressionSize:
 
     def train_layernorm(self, runner: Runner, layers: int, law: PromptLaw) -> RunRecord:
         """Train with LayerNorm, over tokens, without a mask."""
-        return runner.train("giannou/lsa_ln", self._common(law, self.steps) | {"model.layers": layers})
+        lessons = max(1, self.steps // LESSONS) if runner.scale == "paper" else None
+        own = {"model.layers": layers, "callbacks.curriculum.every": lessons}
+        return runner.train("giannou/lsa_ln", self._common(law, self.steps) | own)
 
     def _of_law(self, law: PromptLaw, mask: bool, steps: int | None = None) -> dict[str, Any]:
         return self._common(law, steps or self.steps) | {

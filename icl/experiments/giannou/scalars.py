@@ -19,7 +19,15 @@ from icl.random import generator
 from icl.tasks import ConditionedRegressionLaw
 from icl.tasks.tilted import draw_tilted, inflations_for
 from icl.tasks.wishart import draw_wishart
-from icl.theory.giannou.scalar_family import Masked, Problem, Unmasked, best_by_layers, response, risks
+from icl.theory.giannou.scalar_family import (
+    DEEPEST,
+    Masked,
+    Problem,
+    Unmasked,
+    best_by_layers,
+    response,
+    risks,
+)
 from icl.theory.quadrature import MAX_NODES, gauss_rule
 from icl.theory.wishart import trace_moment
 from icl.weighted import stratified_error
@@ -64,9 +72,9 @@ def family_best(
 ) -> dict[str, Array]:
     """Return the best points found of the scalar family by layers, `theta_LV` (nan beyond 2 L), their risk
     and its standard error, 0 where the rule is exact; else fitted on `fitted` prompts, chosen on `prompts`
-    others and judged on as many more. `floor`, where Sigma is a multiple of I, without mask and noise: what
-    no function of the spectrum, and so no depth, gets below."""
-    deepest, roles = max(layers), {"search": fitted, "check": prompts}
+    others and judged on as many more. Beyond DEEPEST layers the others do nothing. `floor`, where Sigma is a
+    multiple of I, without mask and noise: what no function of the spectrum, and so no depth, gets below."""
+    deepest, roles = min(max(layers), DEEPEST), {"search": fitted, "check": prompts}
     exact = exact_problem(law, deepest) if mask else None
     if exact is not None:
         judged: Problem = exact
@@ -75,7 +83,7 @@ def family_best(
         fit, judge = (sampled_problem(law, mask, deepest, seed, role, n)[0] for role, n in roles.items())
         judged, components = sampled_problem(law, mask, deepest, seed, "eval", prompts)
         thetas = best_by_layers(layers, fit, judge)
-    theta_LV = np.full((len(layers), 2 * deepest), np.nan)
+    theta_LV = np.full((len(layers), 2 * max(layers)), np.nan)
     risk_L, error_L = np.empty(len(layers)), np.zeros(len(layers))
     integrated = not mask and law.condition == 1 and not law.label_noise
     floor: dict[str, Array] = {}

@@ -26,6 +26,7 @@ from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.digests import sha256_of
 from icl.errors import InputError, one_line
+from icl.jobs.requests.budget import Budget
 from icl.jobs.requests.check import CheckRequest
 from icl.jobs.requests.figure import FigureRequest, FigureRunner
 from icl.jobs.requests.parse import parse_named
@@ -190,7 +191,13 @@ def _figures(source: Archive, found: Verification, session: Session, seconds: fl
             request, _ = parse_named("figure", id, [f"scale={scale}"], session.configs)
             assert isinstance(request, FigureRequest)
             record = source.figures(id, scale)[0]
-            asked = replace(request, settings=record["document"]["settings"], archive=source)
+            made = record["document"].get("budget")
+            asked = replace(
+                request,
+                settings=record["document"]["settings"],
+                archive=source,
+                budget=Budget(**made) if made else None,
+            )
             _redraw(asked, record, source, found, session)
             _recompute(asked, record, source, found, session, seconds)
         except InputError as error:

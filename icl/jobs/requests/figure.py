@@ -27,7 +27,8 @@ from icl.events import ItemProgress, WorkItem
 from icl.jobs.execution.estimate import as_text, estimates
 from icl.jobs.execution.memory import release_memory
 from icl.jobs.execution.time_limit import TimeLimit, hours_of
-from icl.jobs.requests import train
+from icl.jobs.requests import budget, train
+from icl.jobs.requests.budget import Budget
 from icl.jobs.requests.request import Document, Found, state_smoke
 from icl.jobs.requests.train import TrainRequest
 from icl.jobs.stored.run_names import name_of_overrides
@@ -35,7 +36,7 @@ from icl.loggers.logged_once import DocumentLogger
 from icl.loggers.run_log import DocumentLog, model_of
 from icl.look import FORMATS, KEYS, Look, drawn_as
 from icl.progress import listening
-from icl.runs.archive import Archive, commits, copied_runs, short
+from icl.runs.archive import Archive, commits, copied_runs, scale_of, short
 from icl.runs.atomic import with_room
 from icl.runs.code import DRAWING, code_digest, current_digest, derived_digest, run_marks, targets
 from icl.runs.documents import same
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from icl.experiments.runner import Experiment
     from icl.figures.drawing import Drawing
 
-OWN = ("figure", "jobs", "cluster", "from", "hours")
+OWN = ("figure", "jobs", "cluster", "from", "hours", "budget")
 _SHOWN = ("task", "model", "optimizer", "train", "seeds", "settings")  # of a run's config, with the figure
 
 
@@ -69,6 +70,7 @@ class FigureRequest:
     look: Look = field(default_factory=Look)
     archive: Archive | None = None  # whose runs are taken as they are, whatever code made them
     hours: float | None = None  # after which it stops; the same request goes on
+    budget: Budget | None = None  # of training at scale=paper, in `settings` already
 
     @functools.cached_property
     def experiment(self) -> Experiment:
@@ -141,19 +143,33 @@ class FigureRequest:
 
     def _not_there(self, archive: Archive) -> str:
         names = archive.names()
-        return f"has nothing of {self.id} at scale={self.scale}; it has {', '.join(names) or 'no figures'}"
+        asked = f"{self.id} at {scale_of(self._asked)}"
+        return f"has nothing of {asked}; it has {', '.join(names) or 'no figures'}"
+
+    @property
+    def _asked(self) -> Document:
+        """Return what its document says of scale and budget."""
+        return {"scale": self.scale, "budget": None if self.budget is None else asdict(self.budget)}
 
     def _archived(self, session: Session) -> dict[str, RunRecord] | None:
         """Return the records the archive's figure was drawn from: with these very settings or, as shipped,
         with those that were shipped then. None where it has no such figure, or its arrays are to be computed
         anew."""
+        kept = self._kept(session)
+        return None if kept is None or self.archive is None else copied_runs(kept, self.archive)
+
+    def _kept(self, session: Session) -> Mapping[str, Any] | None:
+        """Return the archive's record of the figure, with the same budget."""
         if self.archive is None or session.force:
             return None
-        drawn = self.archive.figures(self.id, self.scale)
+        name = self.budget and self.budget.name
+        drawn = [
+            record
+            for record in self.archive.figures(self.id, self.scale)
+            if record["document"].get("budget", {}).get("name") == name
+        ]
         same_settings = [one for one in drawn if same(one["document"]["settings"], self.settings)]
-        if same_settings or (drawn and not self.changed(session)):
-            return copied_runs((same_settings or drawn)[0], self.archive)
-        return None
+        return next(iter(same_settings or (drawn if not self.changed(session) else [])), None)
 
     def missing(self, session: Session) -> list[TrainRequest]:
         """Return the runs that are to be trained, as far as they are known beforehand."""
@@ -164,7 +180,8 @@ class FigureRequest:
         runner = dry.runner
         state_smoke(self.scale, session)
         if self.scale == "paper" and dry.missing:
-            session.info(as_text(f"{self.id} at scale=paper", estimates(dry.missing.values(), session)))
+            about = f"{self.id} at {scale_of(self._asked)}"
+            session.info(as_text(about, estimates(dry.missing.values(), session)))
         with listening(
             lambda what, share, _: session.on_event(ItemProgress(WorkItem("figure", self.id), share, what))
         ):
@@ -268,8 +285,13 @@ class FigureRequest:
 
     def claims(self, records: Mapping[str, RunRecord], session: Session) -> list[Document]:
         """Measure the claims on these records."""
-        other = self._other_training(session)
-        return [_claim_document(claim, self.scale, other) for claim in self.drawing.claims(records)]
+        other, made = self._other_training(session), self._trained_with(session)
+        return [_claim_document(claim, self.scale, other, made) for claim in self.drawing.claims(records)]
+
+    def _trained_with(self, session: Session) -> Budget | None:
+        """Return the budget of its runs: an archive's may be an earlier one of the same name."""
+        kept = self._kept(session)
+        return self.budget if kept is None or self.budget is None else Budget(**kept["document"]["budget"])
 
     def _draw(
         self, records: Mapping[str, RunRecord], folder: Path, session: Session, started: float
@@ -287,6 +309,9 @@ class FigureRequest:
             "caption": _caption(self.drawing, records),
             "drawn_from": [_source(name, record) for name, record in records.items()],
         }
+        if (made := self._trained_with(session)) is not None:
+            document["budget"] = asdict(made)
+            document["caption"] += f" {made.text}"
         if self.archive is not None:
             by = commits(record.run for record in records.values())
             document["archive"] = {"folder": str(self.archive.path), "commits": by}
@@ -303,13 +328,14 @@ class FigureRequest:
 
     def _file_name(self, session: Session) -> str:
         """Name of the files: fig3 as shipped; other settings are in the name, so that both can be kept."""
-        name = self.id.rpartition("/")[2]
+        name = self.id.rpartition("/")[2] + (f"-{self.budget.name}" if self.budget else "")
         name = name if self.archive is None else f"{name}-archived"
         return f"{name}-{self.identity}" if self.changed(session) else name
 
     def changed(self, session: Session) -> dict[str, Any]:
-        """Return the settings that are not as shipped, by dotted key."""
+        """Return the settings that are not as shipped, with the same budget, by dotted key."""
         shipped = session.compose("figure", [f"figure={self.id}", f"scale={self.scale}"]).settings["figure"]
+        shipped = shipped if self.budget is None else self.budget.of(shipped).put(shipped)
         known, own = flatten(shipped, "figure"), flatten(self.settings, "figure")
         return {key: value for key, value in own.items() if known.get(key) != value}
 
@@ -350,14 +376,16 @@ def parse(composed: Composed, session: Session) -> FigureRequest:
         if not isinstance(node.get(part), dict):
             raise InputError(f"figure.{part}: missing in conf/figure/{name}.yaml")
         target_of(f"figure.{part}", node[part])
-    unknown = sorted(set(node) - {*parts, *KEYS})
+    unknown = sorted(set(node) - {*parts, *KEYS, budget.KEY})
     if unknown:
         raise InputError(f"figure.{unknown[0]}: no such key{nearest(unknown[0], [*parts, *KEYS])}")
-    settings = {part: node[part] for part in parts}
+    chosen = Budget.chosen(name, composed)
+    settings = {part: node[part] for part in parts} if chosen is None else chosen.put(node)
     given = composed.settings.get("from")
     archive = None if given is None else Archive.at(given)
     hours = hours_of(composed.settings.get("hours"))
-    return FigureRequest(name, str(composed.settings["scale"]), settings, Look.of(node), archive, hours)
+    scale = str(composed.settings["scale"])
+    return FigureRequest(name, scale, settings, Look.of(node), archive, hours, chosen)
 
 
 class FigureRunner:
@@ -497,15 +525,19 @@ def _caption(drawing: Drawing, records: Mapping[str, RunRecord]) -> str:
     return drawing.caption if made is None else made(records)
 
 
-def _claim_document(claim: Any, scale: str, other: Mapping[str, Any]) -> Document:
+def _claim_document(claim: Any, scale: str, other: Mapping[str, Any], made: Budget | None = None) -> Document:
     """Return the claim; one about trained weights is undecided at smoke scale, and at `other` settings than
-    the paper's where they do not confirm it."""
+    the paper's, or with fewer steps, where they do not confirm it."""
     document = asdict(claim)
     trained, reason, at_paper = (document.pop(key, "") for key in ("trained", "reason", "at_paper"))
     if scale == "paper" and at_paper:
         document["expected"] = at_paper
     if trained and scale == "smoke":
         reason = reason or "training at scale=smoke is too short to decide it"
+    elif trained and made:
+        document["remarks"] = [*document["remarks"], made.text]
+        if document["verdict"] != "holds":
+            reason = reason or "training with fewer steps than the paper's can only confirm it"
     elif trained and other and document["verdict"] != document["expected"]:
         given = ", ".join(f"{key}={brief(value)}" for key, value in other.items())
         reason = reason or f"it is about training at other settings than {given}, which can only confirm it"
@@ -545,7 +577,7 @@ def _damage(document: Mapping[str, Any]) -> str:
 
 def _markdown(document: Document) -> str:
     """Return the figure's description: claims, measurements, runs and their settings."""
-    command = f"`icl figure figure={document['figure']} scale={document['scale']}`"
+    command = f"`icl figure figure={document['figure']} {scale_of(document)}`"
     lines = [f"# {document['figure']}", "", document["caption"], "", command, ""]
     lines += ["| claim | verdict | measured | bound |", "|---|---|---|---|"]
     for claim in document["claims"]:

@@ -331,7 +331,7 @@ class _Records:
 
 def _about_figure(record: Mapping[str, Any]) -> list[str]:
     document = record["document"]
-    title = f"## {document['figure']} at scale={document['scale']}"
+    title = f"## {document['figure']} at {archive.scale_of(document)}"
     lines = ["", title, "", document["caption"], "", "| claim | verdict | measured |", "|---|---|---|"]
     for claim in document["claims"]:
         cells = (claim["claim"], outcome(claim), brief(claim["measured"]))
