@@ -3,11 +3,12 @@
 import pytest
 import torch
 
-from icl.checks.ahn import flow_on_s, nonconvex, shrinkage, trace_term
+from icl.checks.ahn import flow_on_s, nonconvex, scaling_factor, shrinkage, trace_term
 from icl.checks.ahn.flow_on_s import FlowOnS
 from icl.checks.ahn.newton import Newton
 from icl.checks.ahn.nonconvex import Nonconvex
 from icl.checks.ahn.rate import Rate
+from icl.checks.ahn.scaling_factor import ScalingFactor
 from icl.checks.ahn.shrinkage import Shrinkage
 from icl.checks.ahn.trace_term import TraceTerm
 from icl.errors import InputError
@@ -43,6 +44,17 @@ SENTENCES = {
             Mutant(nonconvex, "theorem1_risk", halved, of="violation_error"),
             Mutant(nonconvex, "theorem1_preconditioner", halved, of="violation_error"),
             blinded(Nonconvex, "_in_one_alone", lambda *_: 1.0),
+        ),
+    ),
+    ScalingFactor: Case(
+        Holds(
+            {}, {"dim": 1, "context": 2, "layers": 1}, ILL | {"layers": 4},
+            {"dim": 8, "context": 3, "layers": 2},
+        ),
+        Mutants(
+            Mutant(scaling_factor, "stack_forward", lambda right, *given: right(*given, mask=False)),
+            Mutant(scaling_factor, "_layers_without_factor", lambda right, P, Q, z: right(P, Q.mT, z)),
+            blinded(scaling_factor, "_carried", lambda right, *given: 1e12 * right(*given)),
         ),
     ),
     TraceTerm: Case(
