@@ -140,7 +140,7 @@ def test_a_figure_says_so(icl: Run, tmp_path: Path, outputs: Path) -> None:
     drawn = icl(*command, "budget=evening")
     assert drawn.code == 0, drawn.err
     document = drawn.json
-    said = "Trained with budget=evening: 2 steps instead of 100."
+    said = "Trained with budget=evening: steps=2 instead of 100."
     assert document["caption"].endswith(said) and Path(document["files"]["png"]).name == "fig-evening.png"
     assert document["budget"] == {"name": "evening", "steps": {"steps": 2}, "paper": {"steps": 100}}
     for claim in document["claims"]:

@@ -30,7 +30,8 @@ from icl.weighted import tail_share
 KEY = "figure.experiment"
 MAX_LAYERS = 12
 FITTED = 2000  # prompts on which points of the family are fitted where there is no exact rule
-NOISE = 0.005  # of the weights of runs that begin at the family's best point
+NOISE = 0.005  # of the weights of runs that begin at the family's best point, up to so many layers;
+NOISE_LAYERS, LESS_NOISE = 4, 1e-4  # and of deeper ones, whose loss NOISE takes to 1e28 at d = 10
 SLOWER = 0.1  # of the rate, for these
 OTHER_START = 1000  # from the seed of a start to that of the next
 STEPS_PER_BATCH = 4  # at most, where a stack grows
@@ -144,7 +145,7 @@ class RegressionSize:
         if scalars is not None:
             settings |= {
                 "model.scalars": list(scalars),
-                "model.init_std": NOISE,
+                "model.init_std": NOISE if layers <= NOISE_LAYERS else LESS_NOISE,
                 "model.width": None,
                 "model.rank": None,
                 "optimizer.lr": SLOWER * (1e-2 if runner.scale != "paper" else 1e-4),

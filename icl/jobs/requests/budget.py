@@ -65,8 +65,5 @@ class Budget:
     @property
     def text(self) -> str:
         """Return what it replaces, a sentence."""
-        pairs = [
-            f"{self.steps[key]:,} {key.replace('_', ' ')} instead of {self.paper[key]:,}"
-            for key in self.steps
-        ]
+        pairs = [f"{key}={self.steps[key]:,} instead of {self.paper[key]:,}" for key in self.steps]
         return f"Trained with budget={self.name}: {', '.join(pairs)}."
