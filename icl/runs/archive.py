@@ -9,9 +9,9 @@
 A record in an archive is of the commit that made it, whatever the code is today: nothing calls it stale.
 
 Two things are thinned, so that a paper's set takes some tens of megabytes. Of a training run whose weights
-file is above a megabyte, every fourth stored step is kept, with the first and the last. Large arrays that a
-figure computes are rounded to 13 significant bits. Such a run.json has `thinned`, with the digests of what
-was there. Final weights and all smaller arrays are kept to the bit.
+file is above a megabyte, every fourth stored step is kept, with the first and the last; above sixteen these
+two alone. Large arrays that a figure computes are rounded to 13 significant bits. Such a run.json has
+`thinned`, with the digests of what was there. Final weights and all smaller arrays are kept to the bit.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ CHECKPOINTS = "checkpoints"
 PICTURES = ("png", "csv", "md")  # of a figure; its other formats are drawn again from the arrays
 UNFINISHED = ("running", "interrupted")
 LARGE_FILE = 1 << 20  # bytes of weights.npz above which the history is thinned
+LARGEST_FILE = 16 << 20  # above which the first and the last step of it are kept
 LARGE_ARRAY = 1 << 16  # numbers above which a computed array is rounded
 EVERY = 4  # stored steps, of which one is kept
 BITS = 12  # of the mantissa, beside the leading one
@@ -250,12 +251,14 @@ def _thinned(run: RunRecord) -> bytes | None:
     import numpy as np
 
     file = run.path / "weights.npz"
-    if file.stat().st_size <= min(LARGE_FILE, 4 * LARGE_ARRAY):
+    size = file.stat().st_size
+    if size <= min(LARGE_FILE, 4 * LARGE_ARRAY):
         return None
     arrays = dict(run.weights)
-    if "history_steps" in arrays and file.stat().st_size > LARGE_FILE:
+    if "history_steps" in arrays and size > LARGE_FILE:
         last = len(arrays["history_steps"]) - 1
-        kept = [s for s in range(last + 1) if s % EVERY == 0 or s == last]
+        every = EVERY if size <= LARGEST_FILE else max(last, 1)
+        kept = [s for s in range(last + 1) if s % every == 0 or s == last]
         arrays["history_steps"] = arrays["history_steps"][kept]
         arrays |= {name: a[:, kept] for name, a in arrays.items() if name.endswith("_history")}
     elif "history_steps" not in arrays:

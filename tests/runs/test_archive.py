@@ -43,16 +43,20 @@ def test_a_thinned_run_is_whole_and_keeps_its_identity(tmp_path: Path) -> None:
     large = np.random.default_rng(1).normal(size=archive.LARGE_ARRAY + 1)
     two = finished(tmp_path / "two", {"loss": large, "few": large[:10]})
     small = finished(tmp_path / "small", {"few": large[:10]})
-    for run, size in ((one, 0.5), (two, 0.5), (small, 1.0)):
+    wide = np.ones((1, 300, 8000)) * np.arange(300)[None, :, None]
+    three = finished(tmp_path / "three", {"A_history": wide, "history_steps": np.arange(300)})
+    for run, size in ((one, 0.5), (two, 0.5), (small, 1.0), (three, 0.01)):
         target = RunStore(tmp_path / "kept" / run.path.parents[3].name).path(*NAME)
         assert archive.copy_run(run.path, target) and not archive.copy_run(run.path, target)
         found = load_run(target)
         assert found.mark == run.mark, "what is made from it is found by this"
         assert (target / "weights.npz").stat().st_size <= size * (run.path / "weights.npz").stat().st_size
-    kept = {name: RunStore(tmp_path / "kept" / name).path(*NAME) for name in ("one", "two", "small")}
+    kept = {name: RunStore(tmp_path / "kept" / name).path(*NAME) for name in ("one", "two", "small", "three")}
     weights = load_run(kept["one"]).weights
     assert weights["history_steps"].tolist() == [*range(0, 41, 4)]
     assert (weights["A_history"] == history[:, ::4]).all() and (weights["A"] == final).all()
+    weights = load_run(kept["three"]).weights
+    assert weights["history_steps"].tolist() == [0, 299] and (weights["A_history"] == wide[:, ::299]).all()
     weights = load_run(kept["two"]).weights
     assert (weights["few"] == large[:10]).all() and np.allclose(weights["loss"], large, rtol=2.0**-13)
     assert (kept["small"] / "weights.npz").read_bytes() == (small.path / "weights.npz").read_bytes()
