@@ -71,18 +71,17 @@ def family_best(
     law: ConditionedRegressionLaw, mask: bool, layers: Sequence[int], seed: int, prompts: int, fitted: int
 ) -> dict[str, Array]:
     """Return the best points found of the scalar family by layers, `theta_LV` (nan beyond 2 L), their risk
-    and its standard error, 0 where the rule is exact; else fitted on `fitted` prompts, chosen on `prompts`
-    others and judged on as many more. Beyond DEEPEST layers the others do nothing. `floor`, where Sigma is a
-    multiple of I, without mask and noise: what no function of the spectrum, and so no depth, gets below."""
+    and its standard error, 0 where a rule is exact; deeper ones are fitted on `fitted` prompts, chosen on
+    `prompts` others and judged on as many more. Beyond DEEPEST layers the others do nothing. `floor`, where
+    Sigma is a multiple of I, without mask and noise: what no function of the spectrum, and so no depth, gets
+    below."""
     deepest, roles = min(max(layers), DEEPEST), {"search": fitted, "check": prompts}
-    exact = exact_problem(law, deepest) if mask else None
-    if exact is not None:
-        judged: Problem = exact
-        components, thetas = 1, best_by_layers(layers, exact)
-    else:
+    ruled, exact = _deepest_rule(law, deepest) if mask else (0, None)
+    thetas = {} if exact is None else best_by_layers(range(1, ruled + 1), exact)
+    if ruled < deepest:
         fit, judge = (sampled_problem(law, mask, deepest, seed, role, n)[0] for role, n in roles.items())
         judged, components = sampled_problem(law, mask, deepest, seed, "eval", prompts)
-        thetas = best_by_layers(layers, fit, judge)
+        thetas = best_by_layers(range(1, max(layers) + 1), fit, judge, thetas)
     theta_LV = np.full((len(layers), 2 * max(layers)), np.nan)
     risk_L, error_L = np.empty(len(layers)), np.zeros(len(layers))
     integrated = not mask and law.condition == 1 and not law.label_noise
@@ -95,14 +94,21 @@ def family_best(
         floor = {"floor": np.array(least_B.sum()), "floor_error": np.array(error)}
     for i, count in enumerate(layers):
         theta_LV[i, : 2 * count] = thetas[count]
+        if exact is not None and count <= ruled:
+            risk_L[i] = risks(thetas[count], exact).sum()
+            continue
         if integrated:
             terms_B = weight_B * _risk_over_queries(thetas[count], law, s_BD, seed)
         else:
             terms_B = risks(thetas[count], judged)
-        risk_L[i] = terms_B.sum()
-        if exact is None:
-            error_L[i] = stratified_error(terms_B * len(terms_B), components)
+        risk_L[i], error_L[i] = terms_B.sum(), stratified_error(terms_B * len(terms_B), components)
     return {"theta_LV": theta_LV, "risk_L": risk_L, "error_L": error_L, **floor}
+
+
+def _deepest_rule(law: ConditionedRegressionLaw, layers: int) -> tuple[int, Masked | None]:
+    """Return the most layers, of so many, that a rule is exact for, and the rule."""
+    rules = ((count, exact_problem(law, count)) for count in range(layers, 0, -1))
+    return next(((count, rule) for count, rule in rules if rule is not None), (0, None))
 
 
 def _own_spectra(

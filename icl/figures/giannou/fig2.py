@@ -28,7 +28,7 @@ class Fig2(Drawing):
         "the published code draws where kappa = 1. (a) No mask, as in the paper: the query token is a term "
         "of its own sum. (b) The query masked. Blue: trained from random weights, in Gram form without "
         "clipping, mean over seeds and their range. Dashed: the best point found of the scalar family A_l, "
-        "B_l ~ I (exact expectation with a mask and at most four layers; fitted and evaluated on weighted "
+        "B_l ~ I (exact expectation with a mask and up to four layers; fitted and evaluated on weighted "
         "prompts otherwise; a sixth layer does nothing, since its tail is beyond float64). Squares: "
         "training that starts at that point with a little noise, which shows what is attainable and not what "
         "training from random weights attains. Dotted black: a floor below the scalar family without a "

@@ -13,7 +13,7 @@ and c.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -149,14 +149,21 @@ def best(problem: Problem, before_V: Array | None = None, judge: Problem | None 
     return min(found, key=lambda theta_V: float(risks(theta_V, judge).sum()))
 
 
-def best_by_layers(layers: Sequence[int], problem: Problem, judge: Problem | None = None) -> dict[int, Array]:
-    """`best` for each number of layers asked for, each from the last; beyond DEEPEST layers do nothing, which
-    bounds the family's least risk from above."""
-    found: dict[int, Array] = {}
+def best_by_layers(
+    layers: Sequence[int],
+    problem: Problem,
+    judge: Problem | None = None,
+    known: Mapping[int, Array] | None = None,
+) -> dict[int, Array]:
+    """`best` for each number of layers asked for, each from the last, which `known` may have; beyond DEEPEST
+    layers do nothing, which bounds the family's least risk from above."""
+    found: dict[int, Array] = dict(known or {})
     theta_V = None
     with np.errstate(over="ignore", invalid="ignore"):
         for count in range(1, max(layers) + 1):
-            if theta_V is not None and count > DEEPEST:
+            if count in found:
+                theta_V = found[count]
+            elif theta_V is not None and count > DEEPEST:
                 found[count] = theta_V = _idle(theta_V)
             else:
                 found[count] = theta_V = best(problem, theta_V, judge)

@@ -66,6 +66,14 @@ def test_best_points():
         searched = with_b.minimise(generator(0, "search"), 16)[0].risk / D
         found = family_best(law(), True, list(range(1, layers + 1)), 0, 200, 200)["risk_L"][-1]
         assert float(with_b.lower_bound()) / D * (1 - 1e-9) < found < searched * (1 + 1e-9)
+    deep = family_best(law(), True, [3, 4, 6], 0, 4000, 400)
+    assert abs(deep["risk_L"][0] - found) < 1e-9 * found and (deep["error_L"] > 0).tolist() == [
+        False,
+        False,
+        True,
+    ]
+    assert deep["risk_L"][1] < found and np.isfinite(deep["risk_L"][2])
+    assert deep["theta_LV"][2, [5, 10]].tolist() == [0, 0] and np.isnan(deep["theta_LV"][0, 6:]).all()
     own = family_best(law(), False, [1, 2], 0, 20_000, 1000)
     s_BD = spectra(generator(3, "check"), 20_000, N + 1, D) * (N + 1) / N
     floor_B = least_by_spectrum(s_BD, N)
