@@ -14,6 +14,7 @@ from icl.experiments.giannou.regression import (
     baselines,
     layernorm,
     losses,
+    risks,
     runs_of,
     train_by_depth,
     train_from_best,
@@ -26,8 +27,8 @@ TOKENS = 5000  # prompts drawn token by token, at most
 
 class Fig2:
     """records: masked and not, a run for every depth from random weights, or one that grew through them, and
-    a run for every depth from the family's best point; `losses` and `baselines`; and with LayerNorm, without
-    a mask, a run for every depth and `losses_kappa1_layernorm`."""
+    a run for every depth from the family's best point; `losses`, `risks` and `baselines`; and with LayerNorm,
+    without a mask, a run for every depth and `losses_kappa1_layernorm`."""
 
     def __init__(
         self,
@@ -57,10 +58,13 @@ class Fig2:
     def records(self, runner: Runner) -> Mapping[str, RunRecord]:
         size, law, depths = self.size, self.law, self.size.depths
         known = baselines(runner, size, law, depths)
-        runs: dict[str, Trained] = {}
+        trained: dict[str, Trained] = {}
+        started: dict[str, Trained] = {}
         for mask in (False, True):
-            runs |= train_by_depth(runner, size, law, mask)
-            runs |= train_from_best(runner, size, law, mask, known, depths)
+            trained |= train_by_depth(runner, size, law, mask)
+            started |= train_from_best(runner, size, law, mask, known, depths)
+        runs = trained | started
         compared = losses(runner, size, law, runs, known)
+        expected = risks(runner, size, law, trained, started, known)
         normalised = layernorm(runner, self.layernorm, law)
-        return {**runs_of(runs), "losses": compared, "baselines": known, **normalised}
+        return {**runs_of(runs), "losses": compared, "risks": expected, "baselines": known, **normalised}

@@ -23,6 +23,7 @@ from icl.models import LSA, LinearTransformer
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks import ConditionedRegression, ConditionedRegressionLaw
+from icl.tasks.tilted import inflations_for
 from icl.training.load import restored
 from icl.training.threads import threads
 from icl.weighted import tail_share
@@ -46,6 +47,9 @@ GROWN = {
 TILTED = {"train.estimator": "tilted", "optimizer.schedule.factors": [1]}
 CHUNK = 4000  # prompts at a time
 EVALUATED = 0  # the seed of the prompts that all are judged on
+SELDOM = 1e-3  # share of prompts that the usual ones leave out: those of largest eigenvalue
+USUAL = 4  # plain prompts for each weighted one
+CAP = 1.0  # of a weighted loss in what a risk is certain to be above
 PUBLISHED_LARGEST = (1.0, 1.0)  # the published code draws N(0, I) where kappa = 1
 TEXT_LARGEST = (1.0, 100.0)
 
@@ -155,23 +159,31 @@ class RegressionSize:
 
     def grow(self, runner: Runner, law: PromptLaw, mask: bool) -> RunRecord:
         """Train all depths, one after another, in one run: each from the best of the depth before it."""
-        seeds = [seed + OTHER_START * start for seed in self.seeds for start in range(self.starts)]
-        layers = max(self.depths)
-        steps = (layers - TOGETHER + 1) * self.steps
-        growing = {
-            "seeds": seeds,
-            "model.layers": layers,
-            "train.steps": steps,
+        own = {
             "train.steps_per_batch": math.gcd(STEPS_PER_BATCH, self.steps),  # a layer begins with new prompts
-            "train.log_every": max(1, steps // 20),
-            "optimizer.schedule.every": self.steps,
-            "callbacks.growth.every": self.steps,
-            "callbacks.growth.first": TOGETHER,
-            "callbacks.growth.starts": self.starts,
             **GROWN[mask],
             **(TILTED if self.tilted and not mask else {}),
         }
-        return runner.train("giannou/lsa", self._of_law(law, mask) | growing)
+        return runner.train("giannou/lsa", self._of_law(law, mask) | self._growing(TOGETHER) | own)
+
+    def grow_layernorm(self, runner: Runner, law: PromptLaw) -> RunRecord:
+        """Train all depths with LayerNorm in one run, from one layer on."""
+        return runner.train("giannou/lsa_ln", self._common(law, self.steps) | self._growing(1))
+
+    def _growing(self, first: int) -> dict[str, Any]:
+        seeds = [seed + OTHER_START * start for seed in self.seeds for start in range(self.starts)]
+        layers = max(self.depths)
+        steps = (layers - first + 1) * self.steps
+        return {
+            "seeds": seeds,
+            "model.layers": layers,
+            "train.steps": steps,
+            "train.log_every": max(1, steps // 20),
+            "optimizer.schedule.every": self.steps,
+            "callbacks.growth.every": self.steps,
+            "callbacks.growth.first": first,
+            "callbacks.growth.starts": self.starts,
+        }
 
     def train_layernorm(self, runner: Runner, layers: int, law: PromptLaw) -> RunRecord:
         """Train with LayerNorm, over tokens, without a mask."""
@@ -318,25 +330,31 @@ def losses(runner: Runner, size: RegressionSize, law: PromptLaw, runs: Stacks, k
 
 
 def layernorm(runner: Runner, size: RegressionSize, law: PromptLaw) -> dict[str, RunRecord]:
-    """Return runs with LayerNorm by depth, and their losses on the same prompts as all others."""
-    runs = {
-        f"{law.name}_layernorm_L{layers}": size.train_layernorm(runner, layers, law) for layers in size.depths
-    }
+    """Return runs with LayerNorm by depth, or the one that grew through them, and their losses on the same
+    prompts as all others."""
+    if size.grown:
+        grown = size.grow_layernorm(runner, law)
+        stacks = {layers: Trained(grown, layers, size.starts) for layers in size.depths}
+    else:
+        stacks = {layers: Trained(size.train_layernorm(runner, layers, law)) for layers in size.depths}
+    named = {f"{law.name}_layernorm_L{layers}": stack for layers, stack in stacks.items()}
     science = {
-        "of": {name: identity(run) for name, run in runs.items()},
+        "of": {name: of.identity for name, of in named.items()},
         "law": law.settings,
         "prompts": size.prompts,
     }
 
     def compute() -> dict[str, np.ndarray]:
         found: dict[str, np.ndarray] = {"depths_L": np.array(size.depths)}
-        for name, run in runs.items():
-            loss_RB = prompt_losses(restored(run).transformer, len(run.run["seeds"]), size, law)
+        for name, of in named.items():
+            loss_RB = prompt_losses(of.transformer, of.seeds, size, law)
             found |= _mean(name, loss_RB)
             found[f"{name}_tail"] = np.array([tail_share(loss_B) for loss_B in loss_RB])
         return found
 
-    return runs | {f"losses_{law.name}_layernorm": store(runner, "giannou/losses", science, compute)}
+    return runs_of(named) | {
+        f"losses_{law.name}_layernorm": store(runner, "giannou/losses", science, compute)
+    }
 
 
 def _losses(
@@ -353,6 +371,81 @@ def _losses(
         found |= _mean(name, loss_RB) | _mean(f"{name}_more", loss_RB - beside[of])
         found[f"{name}_tail"] = np.array([tail_share(loss_B) for loss_B in loss_RB])
     return found
+
+
+def risks(
+    runner: Runner, size: RegressionSize, law: PromptLaw, trained: Stacks, started: Stacks, known: RunRecord
+) -> RunRecord:
+    """Return expectations of stacks of two layers and more, beside those of the family's best point of as
+    many layers.
+
+    `NAME_usual` (R,) and the error of its mean over seeds, of stacks trained from random weights: the loss
+    over the family's on usual prompts, all but the share SELDOM of plain ones whose S' has the largest
+    eigenvalues. By weighted prompts that show the tail (icl.tasks.tilted), with errors: `NAME_capped`, the
+    mean of the weighted loss, none above CAP, which is a lower bound of the risk however heavy its tail, and
+    `NAME_more`, the risk minus the family's."""
+    deep = {name: of for name, of in {**trained, **started}.items() if _layers(of) > 1}
+    science = {
+        "of": {name: of.identity for name, of in deep.items()},
+        "usual": sorted(trained),
+        "beside": identity(known),
+        "law": law.settings,
+        "prompts": size.prompts,
+    }
+
+    def compute() -> dict[str, np.ndarray]:
+        found: dict[str, np.ndarray] = {}
+        plain = _Prompts(size, law, (1.0,), USUAL * size.prompts)
+        shown = {
+            layers: _Prompts(
+                size, law, inflations_for(3**layers - 1, size.context + 1, size.dim), size.prompts
+            )
+            for layers in {_layers(of) for of in deep.values()}
+        }
+        for name, of in deep.items():
+            model, layers = of.transformer, _layers(of)
+            best = best_model(size, known.weights, model.parametrization.mask, layers)
+            terms_RB = shown[layers].terms(model, of.seeds)
+            found |= _mean(f"{name}_capped", terms_RB.clip(max=CAP))
+            found |= _mean(f"{name}_more", terms_RB - shown[layers].terms(best, 1))
+            if name in trained:
+                usual_B = plain.usual()
+                loss_RB = plain.terms(model, of.seeds)[:, usual_B]
+                best_B = plain.terms(best, 1)[0, usual_B]
+                ratio_R = loss_RB.mean(-1) / best_B.mean()
+                off_B = (loss_RB.mean(0) - ratio_R.mean() * best_B) / best_B.mean()
+                found[f"{name}_usual"] = ratio_R
+                found[f"{name}_usual_error"] = off_B.std(ddof=1) / len(off_B) ** 0.5
+        return found
+
+    return store(runner, "giannou/risks", science, compute)
+
+
+def _layers(stack: Trained) -> int:
+    return int(stack.transformer.parametrization.layers)
+
+
+class _Prompts:
+    """Prompts some of which have an inflated largest eigenvalue, and their weights."""
+
+    def __init__(
+        self, size: RegressionSize, law: PromptLaw, inflations: Sequence[float], prompts: int
+    ) -> None:
+        of = ConditionedRegression(size.dim, size.context, **law.settings, constant=True).law([0])
+        rng, self.dim = generator(EVALUATED, "eval", 4), size.dim
+        counts = [min(CHUNK, prompts - start) for start in range(0, prompts, CHUNK)]
+        self.drawn = [of.tilted_prompts([rng], count, inflations) for count in counts]
+
+    def terms(self, model: Any, R: int) -> np.ndarray:
+        """Weights times losses, (R, B)."""
+        terms = [weight.numpy() * _losses_on(prompt, model, R, self.dim) for prompt, weight in self.drawn]
+        return np.concatenate(terms, 1)
+
+    def usual(self) -> np.ndarray:
+        """Return which are not among the share SELDOM whose S' has the largest eigenvalues."""
+        own = [prompt.with_query().gram_RBPP[0, :, : self.dim, : self.dim] for prompt, _ in self.drawn]
+        top_B = np.linalg.eigvalsh(np.concatenate(own))[:, -1]
+        return top_B <= np.quantile(top_B, 1 - SELDOM)
 
 
 def best_model(
@@ -374,10 +467,14 @@ def prompt_losses(model: Any, R: int, size: RegressionSize, law: PromptLaw) -> n
     for start in range(0, size.prompts, CHUNK):
         count = min(CHUNK, size.prompts - start)
         drawn = of.gram_prompts([rng], count) if model.path == "gram" else of.token_prompts([rng], count)
-        prompt = for_seeds(drawn, R)
-        with torch.no_grad():
-            found.append((model.predict(prompt) - prompt.target_RB).square().numpy() / size.dim)
+        found.append(_losses_on(drawn, model, R, size.dim))
     return np.concatenate(found, 1)
+
+
+def _losses_on(drawn: Any, model: Any, R: int, dim: int) -> np.ndarray:
+    prompt = for_seeds(drawn, R)
+    with torch.no_grad():
+        return (model.predict(prompt) - prompt.target_RB).square().numpy() / dim
 
 
 def for_seeds(prompt: Any, R: int) -> Any:

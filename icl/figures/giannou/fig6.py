@@ -51,7 +51,8 @@ class Fig6(outputs.Outputs):
                 expected="undecided",
                 remarks=[
                     "A layer that adds nothing passes the tokens on, so that the best of 7, 10 or 12 layers "
-                    "is never worse than the best of 5: the claim is one about training.",
+                    "is never worse than the best of 5: the claim is one about where single runs end, and no "
+                    "larger budget decides it for the stacks themselves.",
                     "These depths are trained at paper scale: icl figure figure=giannou/fig6 scale=paper.",
                 ],
                 kind="sampled",

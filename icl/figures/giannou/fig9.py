@@ -12,8 +12,9 @@ from icl.figures.items import Item, Level
 class Fig9(regression.LossByLaw):
     caption = (
         "Figure 8 for LSA with LayerNorm before each layer and before the read-out, over tokens, without a "
-        "mask. Mean over seeds and their range; training is short at smoke and laptop, and deeper stacks "
-        "are trained at paper scale alone. Dotted black: least squares, which noise leaves above zero."
+        "mask, at laptop trained a layer at a time where kappa is not 1. Mean over seeds and their range; "
+        "deeper stacks are trained at paper scale alone. Dotted black: least squares, which noise leaves "
+        "above zero."
     )
 
     def items(self, records: Records) -> list[Item]:
@@ -27,26 +28,30 @@ class Fig9(regression.LossByLaw):
         return items
 
     def claims(self, records: Records) -> list[Claim]:
-        places = {}
+        below_2, places = {}, {}
         for law in laws_of(records):
             known, arrays = (
                 records[name].weights for name in (f"baselines_{law}", f"losses_{law}_layernorm")
             )
             for depth in known["depths_L"].tolist():
                 values = regression.of_seeds(arrays, f"{law}_layernorm_L{depth}")
+                second = regression.newton(known, "transpose", 2, depth)
                 key = f"{law_title(law)}, L = {depth}"
+                below_2[key] = [value.below(second) for value in values]
                 places[key] = regression.place(values, known, "transpose", depth)
-        higher = set(places.values()) <= {"between", "below order 3"}
+        all_below = all(map(all, below_2.values()))
         return [
             Claim(
                 "trained LSA with LayerNorm finds higher-order methods on ill-conditioned problems: it has a "
                 "smaller loss than as many steps of order 2 (authors' start), for every kappa, noise and "
                 "depth",
-                places,
-                f"in every seed, {LEVEL:.1%} intervals over prompts",
-                ("holds" if higher else "fails") if self.decisive else "undecided",
-                expected="holds" if self.decisive else "undecided",
-                remarks=["A matter of budget: icl figure figure=giannou/fig9 scale=paper decides."],
+                {key: f"{sum(below)} of {len(below)} seeds, {places[key]}" for key, below in below_2.items()},
+                f"every seed, {LEVEL:.1%} intervals over prompts; all seeds beside orders 2 and 3",
+                "holds" if all_below else "fails" if self.decisive else "undecided",
+                remarks=[
+                    "A loss that is below stays there; one that is above may fall with longer training: icl "
+                    "figure figure=giannou/fig9 scale=paper decides.",
+                ],
                 kind="sampled",
             )
         ]

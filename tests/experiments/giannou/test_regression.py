@@ -16,11 +16,13 @@ from icl.experiments.giannou.regression import (
     RegressionSize,
     Trained,
     best_model,
+    layernorm,
     prompt_losses,
+    risks,
     runs_of,
     train_by_depth,
 )
-from icl.figures.giannou import fig2, fig3, fig4, fig5, fig6, fig8, fig9
+from icl.figures.giannou import fig2, fig3, fig4, fig5, fig6, fig8, fig9, regression
 from icl.models import LSA, Encoder, LinearTransformer
 from icl.random import generator
 from icl.tasks import ConditionedRegression
@@ -137,6 +139,95 @@ def test_losses_beside_the_best_point(second):
             assert (np.abs(nothing - 1) < 0.2).all()  # E <w, x>^2 / d
 
 
+def test_risks_beside_the_best_point(second):
+    """Of untrained stacks, whose risk is 1, and of those that begin there; and a tail that plain prompts do
+    not show."""
+    _, records = second
+    known, found = records["baselines"].weights, records["risks"].weights
+    assert {name for name in found if "usual" in name and "started" in name} == set()
+    for mask in ("masked", "unmasked"):
+        least = known[f"family_{mask}_risk_L"][1]
+        assert np.allclose(found[f"kappa1_{mask}_L2_usual"] * least, 1, atol=0.3)
+        assert (found[f"kappa1_{mask}_L2_capped_mean"] < 1).all()
+        assert np.allclose(found[f"kappa1_{mask}_L2_more_mean"], 1 - least, atol=0.2)
+        assert (np.abs(found[f"kappa1_{mask}_started_L2_more_mean"]) < 1e-2 * least).all()
+    size = RegressionSize(**SIZE, prompts=4000)
+    family = LSA(2, 2, 1, scalars=[-2.0, -2.0, 2.0, 1.0], init_std=0.0)
+    family.initialise([0])
+    steep, trained = (
+        Trained(record(run=mark("steep", [0]), transformer=LinearTransformer(family))),
+        "kappa1_L2",
+    )
+    made = risks(FakeRunner(untrained), size, PAPER, {trained: steep}, {}, records["baselines"]).weights
+    size = dataclasses.replace(size, prompts=16_000)
+    plain = prompt_losses(LinearTransformer(family), 1, size, PAPER)
+    assert made["kappa1_L2_more_mean"] > 2 * np.sort(plain[0])[:-16].mean()
+
+
+def of_risks(**changes):
+    """Return what four layers have at laptop, by and large, with changes."""
+    arrays = {}
+    for mask, usual in (("masked", 20.0), ("unmasked", 0.85)):
+        for layers in (2, 3, 4):
+            name = f"kappa1_{mask}_L{layers}"
+            arrays[f"{name}_usual"] = np.full(3, usual if layers == 4 else 0.95)
+            arrays[f"{name}_usual_error"] = np.array(0.005)
+            arrays |= {f"{name}_capped_mean": np.full(3, 0.1), f"{name}_capped_error": np.full(3, 0.003)}
+    arrays["kappa1_unmasked_started_L3_more_mean"] = np.array([0.01, -0.003, 0.01])
+    arrays["kappa1_unmasked_started_L3_more_error"] = np.full(3, 0.0003)
+    return arrays | changes
+
+
+BEST = {
+    mask: {layers: regression.Value(risk, 1e-5) for layers in (1, 2, 3, 4)}
+    for mask, risk in (("masked", 1e-3), ("unmasked", 0.022))
+}
+FLOOR = {"family_unmasked_floor": np.array(0.0215), "family_unmasked_floor_error": np.array(1e-5)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "seen"),
+    [
+        ({}, ["holds", "holds", "holds"]),
+        ({"kappa1_unmasked_L4_usual": np.full(3, 0.87)}, ["undecided", "holds", "holds"]),
+        ({"kappa1_masked_L3_usual": np.full(3, 5.2)}, ["undecided", "holds", "holds"]),
+        ({"kappa1_unmasked_L4_capped_mean": np.array([0.1, 0.1, 0.04])}, ["holds", "undecided", "holds"]),
+        ({"kappa1_masked_L4_capped_mean": np.full(3, 0.035)}, ["holds", "undecided", "holds"]),
+        ({"kappa1_unmasked_started_L3_more_mean": np.full(3, -0.001)}, ["holds", "holds", "undecided"]),
+    ],
+)
+def test_what_four_layers_come_to(changes, seen):
+    arrays = of_risks(**changes)
+    claims = [
+        *fig2._deeper(arrays, [1, 2, 3, 4], False),
+        *fig2._above_in_risk(arrays, BEST),
+        *fig2._below_the_floor(arrays, BEST, FLOOR),
+    ]
+    assert verdicts(claims) == seen
+    assert fig2._deeper(arrays, [1], False) == []
+
+
+def test_a_stack_with_layernorm_that_grows():
+    def grown(experiment, asked):
+        family = Encoder(2, 2, 4, 2, "linear", hidden=0, init_std=0.3)
+        family.parametrization.initialise(SEEDS)
+        growth = {name.rpartition(".")[2]: value for name, value in asked.items() if ".growth." in name}
+        return record(
+            run=mark(experiment, SEEDS),
+            config={"callbacks": {"growth": growth}},
+            stored_models=lambda: [(step, family.requires_grad_(False)) for step in (0, 10, 20)],
+        )
+
+    runner = FakeRunner(grown)
+    found = layernorm(runner, RegressionSize(**SIZE, prompts=100, grown=True), PAPER)
+    [(experiment, asked)] = runner.asked
+    assert experiment == "giannou/lsa_ln" and asked["callbacks.growth.first"] == 1
+    assert (asked["train.steps"], asked["model.layers"]) == (20, 2)
+    arrays = found["losses_kappa1_layernorm"].weights
+    assert set(found) == {"kappa1_layernorm_grown", "losses_kappa1_layernorm"}
+    assert (arrays["kappa1_layernorm_L1_mean"] != arrays["kappa1_layernorm_L2_mean"]).all()
+
+
 def test_prompts_are_the_same_for_all():
     size = RegressionSize(**SIZE, prompts=200)
     family = LSA(2, 1, 1, mask=True, init_std=0.0)
@@ -237,7 +328,15 @@ def test_layernorm(second, third):
     assert verdicts(fig5.Fig5().claims(good)) == ["holds"]
     assert fig6.Fig6().claims(good)[0].verdict == "fails"
     assert len(fig5.Fig5().draw(third).axes) == 3 and fig6.Fig6().table(third)
-    records = Fig9(**SIZE, prompts=200, conditions=[1.0, 4.0], noises=[0.5]).records(FakeRunner(untrained))
+    records = Fig9(10, **SIZE, prompts=200, conditions=[1.0, 4.0], noises=[0.5]).records(
+        FakeRunner(untrained)
+    )
     assert verdicts(fig9.Fig9().claims(records)) == ["undecided"]
     assert verdicts(fig9.Fig9(decisive=True).claims(records)) == ["fails"]
+    small = dict(records)
+    for name in small:
+        if name.startswith("losses"):
+            weights = small[name].weights.items()
+            small[name] = record(weights={k: v if k == "depths_L" else v * 1e-6 for k, v in weights})
+    assert verdicts(fig9.Fig9().claims(small)) == ["holds"]
     assert len(fig9.Fig9().draw(records).axes) == 2 and fig9.Fig9().table(records)
