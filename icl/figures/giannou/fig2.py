@@ -343,8 +343,8 @@ def _layernorm(
             remarks=[
                 "With a large constant c in its tokens a stack with LayerNorm is within O(1/c^2) of any "
                 "without it whose heads are no wider: the best with it is at least as good at every depth, "
-                "and no budget refutes it of the best. What is undecided is where training from random weights "
-                "ends: at one layer below or above LSA, by the steps and the first weights.",
+                "and no budget refutes it of the best. What is undecided is where training from random "
+                "weights ends: at one layer below or above LSA, by the steps and the first weights.",
                 "At two layers there is little to gain: with LayerNorm, training that begins at the scalar "
                 "family's best point ends within 5% of LSA.",
             ],
