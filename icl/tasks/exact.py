@@ -20,6 +20,7 @@ from icl.theory.quadratic import QuadraticRisk
 
 EXACT_SPARSE_A_LAYERS = 3  # icl.theory.expected_traces: words of length 2 L
 EXACT_LAYER_DIM = 20
+REPLICAS = 8  # whose words are computed together: what they take then stays in the cache
 EXACT_PLANE_DEGREE = 48  # of the risk in S; the rule at dim 2 has some degree^3 / 16 nodes
 EXACT_WHERE = (
     f"one layer at dim <= {EXACT_LAYER_DIM}, or sparse_a of {EXACT_SPARSE_A_LAYERS} at most (at dim 2 "
@@ -85,7 +86,8 @@ def _sparse_a(law: GaussianPrompts) -> RiskFunction:
         A_RLDD, _ = model.parametrization.sparse_weights()
         white_RLDD = -(root_RDD.mT[:, None] @ A_RLDD @ root_RDD[:, None])
         if shared:
-            return sparse_a_risk(white_RLDD, identity, Sigma_w_RDD[0], law.context_R[0])
+            some = white_RLDD.split(REPLICAS)
+            return torch.cat([sparse_a_risk(A, identity, Sigma_w_RDD[0], law.context_R[0]) for A in some])
         one_by_one = zip(white_RLDD, Sigma_w_RDD, law.context_R, strict=True)
         return torch.stack([sparse_a_risk(A_LDD, identity, Sigma_w, n) for A_LDD, Sigma_w, n in one_by_one])
 

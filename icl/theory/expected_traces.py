@@ -3,16 +3,16 @@
 By Wick's formula E tr(S X_1 S X_2 ... S X_k) is a sum over the (2k-1)!! pairings of the 2k vectors. A
 pairing joins the k copies of S into groups that share one context token, worth N^(groups - k), and the
 matrices into cycles, each worth the trace of a product of X_j Sigma and X_j^T Sigma. k length of the word,
-C distinct cycles, T distinct terms, L layers, D covariates.
+C distinct cycles, T distinct terms, F triples, L layers, D covariates.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from itertools import combinations
+from itertools import combinations, product
 
 import torch
 from torch import Tensor
@@ -21,16 +21,26 @@ MAX_LENGTH = 6  # 10395 pairings; length 8 would have 2 027 025
 MAX_LAYERS = MAX_LENGTH // 2
 
 Cycle = tuple[int, ...]  # matrix j as written: j; transposed: j + k
+# Products of at most three matrices each: of how many, and the places in the table of such products.
+Places = tuple[int, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class _Terms:
+    """Terms of as many cycles each, their number among equal ones and their power of N."""
+
+    cycles_TC: Tensor
+    counts_T: Tensor
+    powers_T: Tensor
 
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """Cycles by length (start in the flat list follows the order of lengths), and the terms made of them."""
+    """The triples among the halves, the two halves of the cycles by length, and the terms made of cycles."""
 
-    cycles_by_length: tuple[Tensor, ...]
-    terms_TC: Tensor
-    counts_T: Tensor
-    powers_T: Tensor
+    triples_FK: Tensor
+    halves_by_length: tuple[tuple[Places, ...], ...]
+    terms: tuple[_Terms, ...]
 
 
 def expected_word(matrices: Sequence[Tensor], Sigma: Tensor, context: int) -> Tensor:
@@ -44,12 +54,11 @@ def expected_word(matrices: Sequence[Tensor], Sigma: Tensor, context: int) -> Te
     X = torch.stack(torch.broadcast_tensors(*matrices), -3)
     factors = torch.cat([X, X.mT], -3) @ Sigma.unsqueeze(-3)
     pairs = (factors.unsqueeze(-3) @ factors.unsqueeze(-4)).flatten(-4, -3)
-    traces = [_traces(factors, pairs, cycles) for cycles in plan.cycles_by_length]
-    one = traces[0].new_ones(*traces[0].shape[:-1], 1)  # fills up terms of fewer than k cycles
-    traces_C = torch.cat([*traces, one], -1)
-    factors_TC = traces_C.index_select(-1, plan.terms_TC.flatten()).unflatten(-1, plan.terms_TC.shape)
-    weights_T = plan.counts_T * float(context) ** plan.powers_T
-    return factors_TC.prod(-1) @ weights_T
+    first, second, third = plan.triples_FK.unbind(-1)
+    triples = pairs.index_select(-3, 2 * k * first + second) @ factors.index_select(-3, third)
+    products = {1: factors, 2: pairs, 3: triples}
+    traces_C = torch.cat([_traces(products, halves) for halves in plan.halves_by_length], -1)
+    return sum((_sum_of_terms(traces_C, terms, context) for terms in plan.terms), traces_C.new_zeros(()))
 
 
 def sparse_a_risk(A_LDD: Tensor, Sigma: Tensor, Sigma_w: Tensor, context: int) -> Tensor:
@@ -89,16 +98,17 @@ def _word(left: list[Tensor], right: list[Tensor], Sigma: Tensor, Sigma_w: Tenso
     return [*left[:-1], middle, *(R.mT for R in reversed(right[:-1])), Sigma_w]
 
 
-def _traces(factors: Tensor, pairs: Tensor, cycles_CK: Tensor) -> Tensor:
-    """Traces (..., C) of the products of factors along the cycles; `pairs` are those of any two of them."""
-    steps = cycles_CK.unbind(-1)
-    at = [i * factors.shape[-3] + j for i, j in zip(steps[::2], steps[1::2], strict=False)]
-    pieces = [pairs.index_select(-3, pair_C) for pair_C in at]
-    if len(steps) % 2:
-        pieces.append(factors.index_select(-3, steps[-1]))
-    if len(pieces) == 1:
-        return pieces[0].diagonal(dim1=-2, dim2=-1).sum(-1)
-    return (reduce(torch.matmul, pieces[:-1]) * pieces[-1].mT).sum((-1, -2))
+def _traces(products: Mapping[int, Tensor], halves: Sequence[Places]) -> Tensor:
+    """Traces (..., C) of the cycles that have these halves."""
+    left, *right = [products[width].index_select(-3, place_C) for width, place_C in halves]
+    if not right:
+        return left.diagonal(dim1=-2, dim2=-1).sum(-1)
+    return (left * right[0].mT).sum((-1, -2))
+
+
+def _sum_of_terms(traces_C: Tensor, terms: _Terms, context: int) -> Tensor:
+    factors = [traces_C.index_select(-1, cycle_T) for cycle_T in terms.cycles_TC.unbind(-1)]
+    return reduce(torch.mul, factors) @ (terms.counts_T * float(context) ** terms.powers_T)
 
 
 @lru_cache(maxsize=MAX_LENGTH)
@@ -109,12 +119,27 @@ def _plan(k: int) -> _Plan:
         terms[(_groups(pairing, k) - k, _cycles(partner, k))] += 1
     cycles = sorted({cycle for _, term in terms for cycle in term}, key=lambda cycle: (len(cycle), cycle))
     place = {cycle: index for index, cycle in enumerate(cycles)}
-    lengths = sorted({len(cycle) for cycle in cycles})
+    halves = {cycle: (cycle[: (len(cycle) + 1) // 2], cycle[(len(cycle) + 1) // 2 :]) for cycle in cycles}
+    triples = sorted({half for both in halves.values() for half in both if len(half) == 3})
+    tables: list[list[Cycle]] = [*([*product(range(2 * k), repeat=width)] for width in (1, 2)), triples]
+    places = {half: index for table in tables for index, half in enumerate(table)}
+
+    def columns(length: int) -> tuple[Places, ...]:
+        both = zip(*(halves[cycle] for cycle in cycles if len(cycle) == length), strict=True)
+        return tuple(
+            (len(side[0]), torch.tensor([places[half] for half in side])) for side in both if side[0]
+        )
+
+    def terms_of(count: int) -> _Terms:
+        chosen = [(term, power, many) for (power, term), many in terms.items() if len(term) == count]
+        numbers, powers, counts = zip(*chosen, strict=True)
+        cycles_TC = torch.tensor([[place[cycle] for cycle in term] for term in numbers])
+        return _Terms(cycles_TC, *(torch.tensor(n, dtype=torch.float64) for n in (counts, powers)))
+
     return _Plan(
-        tuple(torch.tensor([cycle for cycle in cycles if len(cycle) == length]) for length in lengths),
-        torch.tensor([[*(place[c] for c in term), *[len(cycles)] * (k - len(term))] for _, term in terms]),
-        torch.tensor([float(count) for count in terms.values()], dtype=torch.float64),
-        torch.tensor([float(power) for power, _ in terms], dtype=torch.float64),
+        torch.tensor(triples, dtype=torch.long).reshape(-1, 3),
+        tuple(columns(length) for length in sorted({len(cycle) for cycle in cycles})),
+        tuple(terms_of(count) for count in range(1, k + 1)),
     )
 
 

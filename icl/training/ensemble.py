@@ -70,7 +70,8 @@ class EnsembleRecorder(pl.Callback):
     def __init__(self, parts: Sequence[RunPart], module: EnsembleModule) -> None:
         self.parts = parts
         self.views: list[Any] = [module] if len(parts) == 1 else [EnsembleSlice(module, p) for p in parts]
-        self.row_steps = parts[0].recorder.row_steps
+        first = parts[0].recorder
+        self.row_steps, self._recorded_steps = first.row_steps, first.row_steps | first.history_steps
         self._measured: dict[str, Tensor] = {}
 
     def unfinished(self) -> list[RunPart]:
@@ -80,6 +81,8 @@ class EnsembleRecorder(pl.Callback):
         self._measured |= measured
 
     def on_weights(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
+        if step not in self._recorded_steps and not any(part.observers for part in self.parts):
+            return
         measured, self._measured = self._measured, {}
         rows: list[Row] = []
         for part, view in zip(self.parts, self.views, strict=True):

@@ -166,12 +166,27 @@ class ReplicaOptimizer:
             self.engine: torch.optim.Optimizer = PerReplicaOptimizer(apart)
         else:
             self.engine = spec.cls(groups, **self._fused(first.device), **self.options[0])
+            self.engine.register_step_pre_hook(self._join_equal_groups)
+            self.engine.register_step_post_hook(self._restore_groups)
 
     def _fused(self, device: torch.device) -> dict[str, Any]:
         """Use one fused kernel for all groups, where it exists and the user chose no other."""
         known = "fused" in inspect.signature(self.spec.cls).parameters and device.type in ("cpu", "cuda")
         chosen = {"fused", "foreach", "differentiable"} & set(self.options[0])
         return {"fused": True} if known and not chosen else {}
+
+    def _join_equal_groups(self, engine: torch.optim.Optimizer, *_: object) -> None:
+        """Let a step see replicas with the same numbers as one group: each group is a launch of its own."""
+        joined: dict[tuple[Any, ...], dict[str, Any]] = {}
+        self._groups = engine.param_groups
+        for group in self._groups:
+            numbers = tuple(value for key, value in group.items() if key != "params")
+            found = joined.setdefault(numbers, {**group, "params": []})
+            found["params"] += group["params"]
+        engine.param_groups = list(joined.values())
+
+    def _restore_groups(self, engine: torch.optim.Optimizer, *_: object) -> None:
+        engine.param_groups = self._groups
 
     def set_rates(self, step: int) -> None:
         for group, base in zip(self.engine.param_groups, self.base_rates, strict=True):
@@ -188,8 +203,8 @@ class ReplicaOptimizer:
         """Show every view its slice of the stack's gradient, which shares its memory."""
         for index, stack in enumerate(self.stacks.values()):
             assert stack.grad is not None
-            for r, views in enumerate(self.views):
-                views[index].grad = stack.grad[r : r + 1]
+            for views, own in zip(self.views, stack.grad.split(1), strict=True):
+                views[index].grad = own
 
     def clip(self) -> None:
         """Clip each matrix of each replica in place, so that the views see it."""
