@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The kernel's tests with the kernel compiled for the address and undefined-behaviour sanitizers (GCC, Linux).
+# The kernel's tests, those of its normal numbers among them, with the kernel compiled for the address and
+# undefined-behaviour sanitizers (GCC, Linux).
 # Extra arguments go to pytest. At the end the kernel is compiled as before.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd -P)

@@ -310,8 +310,10 @@ class DynamicalSystemLaw(TokenLaw):
         firsts = range(0, c_RDB.shape[-1], BLOCK)
         streams = [zip(firsts, rng.spawn(len(firsts)), strict=True) for rng in generators]
         blocks = [(r, first, rng) for r, of_replica in enumerate(streams) for first, rng in of_replica]
-        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-            list(pool.map(block, *zip(*blocks, strict=True)))
+        count = torch.get_num_threads()
+        with ThreadPoolExecutor(count) as pool:
+            run = pool.map if count > 1 else map  # a thread for so little costs a fifth of it
+            list(run(block, *zip(*blocks, strict=True)))
         return y_RTB.mT
 
     def sequences(self, generators: Sequence[np.random.Generator], batch: int) -> Tensor:

@@ -120,7 +120,7 @@ def _plan(k: int) -> _Plan:
     cycles = sorted({cycle for _, term in terms for cycle in term}, key=lambda cycle: (len(cycle), cycle))
     place = {cycle: index for index, cycle in enumerate(cycles)}
     halves = {cycle: (cycle[: (len(cycle) + 1) // 2], cycle[(len(cycle) + 1) // 2 :]) for cycle in cycles}
-    triples = sorted({half for both in halves.values() for half in both if len(half) == 3})
+    triples: list[Cycle] = sorted({half for both in halves.values() for half in both if len(half) == 3})
     tables: list[list[Cycle]] = [*([*product(range(2 * k), repeat=width)] for width in (1, 2)), triples]
     places = {half: index for table in tables for index, half in enumerate(table)}
 

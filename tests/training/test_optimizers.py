@@ -70,6 +70,9 @@ SPECS = {
         weight_decay=[0.0, 0.1, 0.01],
         eps=[1e-8, 1e-4, 1e-8],
     ),
+    "adam, two alike": spec(
+        torch.optim.Adam, lr=[0.05, 0.01, 0.05], betas=[[0.9, 0.99], [0.5, 0.9], [0.9, 0.99]]
+    ),
     "adamw": spec(torch.optim.AdamW, lr=[0.05, 0.02, 0.1], weight_decay=[0.0, 0.5, 0.1]),
     "sgd": spec(torch.optim.SGD, lr=[0.01, 0.02, 0.005]),
     "sgd with momentum": spec(torch.optim.SGD, lr=0.01, momentum=[0.0, 0.9, 0.5]),
