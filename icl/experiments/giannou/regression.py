@@ -379,11 +379,12 @@ def risks(
     """Return expectations of stacks of two layers and more, beside those of the family's best point of as
     many layers.
 
-    `NAME_usual` (R,) and the error of its mean over seeds, of stacks trained from random weights: the loss
-    over the family's on usual prompts, all but the share SELDOM of plain ones whose S' has the largest
-    eigenvalues. By weighted prompts that show the tail (icl.tasks.tilted), with errors: `NAME_capped`, the
-    mean of the weighted loss, none above CAP, which is a lower bound of the risk however heavy its tail, and
-    `NAME_more`, the risk minus the family's."""
+    Of stacks trained from random weights `NAME_usual` (R,), with errors: the loss over the family's on usual
+    prompts, all but the share SELDOM of plain ones whose S' has the largest eigenvalues; and
+    `NAME_best_seed`, the index of that with the least loss on fresh prompts for training. By weighted prompts
+    that show the tail (icl.tasks.tilted), with errors: `NAME_capped`, the mean of the weighted loss, none
+    above CAP, which is a lower bound of the risk however heavy its tail, and `NAME_more`, the risk minus the
+    family's."""
     deep = {name: of for name, of in {**trained, **started}.items() if _layers(of) > 1}
     science = {
         "of": {name: of.identity for name, of in deep.items()},
@@ -396,6 +397,7 @@ def risks(
     def compute() -> dict[str, np.ndarray]:
         found: dict[str, np.ndarray] = {}
         plain = _Prompts(size, law, (1.0,), USUAL * size.prompts)
+        fresh = _Prompts(size, law, (1.0,), size.prompts, "search")
         shown = {
             layers: _Prompts(
                 size, law, inflations_for(3**layers - 1, size.context + 1, size.dim), size.prompts
@@ -413,9 +415,10 @@ def risks(
                 loss_RB = plain.terms(model, of.seeds)[:, usual_B]
                 best_B = plain.terms(best, 1)[0, usual_B]
                 ratio_R = loss_RB.mean(-1) / best_B.mean()
-                off_B = (loss_RB.mean(0) - ratio_R.mean() * best_B) / best_B.mean()
+                off_RB = (loss_RB - ratio_R[:, None] * best_B) / best_B.mean()
                 found[f"{name}_usual"] = ratio_R
-                found[f"{name}_usual_error"] = off_B.std(ddof=1) / len(off_B) ** 0.5
+                found[f"{name}_usual_error"] = off_RB.std(-1, ddof=1) / len(best_B) ** 0.5
+                found[f"{name}_best_seed"] = fresh.terms(model, of.seeds).mean(-1).argmin()
         return found
 
     return store(runner, "giannou/risks", science, compute)
@@ -429,10 +432,15 @@ class _Prompts:
     """Prompts some of which have an inflated largest eigenvalue, and their weights."""
 
     def __init__(
-        self, size: RegressionSize, law: PromptLaw, inflations: Sequence[float], prompts: int
+        self,
+        size: RegressionSize,
+        law: PromptLaw,
+        inflations: Sequence[float],
+        prompts: int,
+        role: str = "eval",
     ) -> None:
         of = ConditionedRegression(size.dim, size.context, **law.settings, constant=True).law([0])
-        rng, self.dim = generator(EVALUATED, "eval", 4), size.dim
+        rng, self.dim = generator(EVALUATED, role, 4), size.dim
         counts = [min(CHUNK, prompts - start) for start in range(0, prompts, CHUNK)]
         self.drawn = [of.tilted_prompts([rng], count, inflations) for count in counts]
 
