@@ -30,8 +30,8 @@ DEEPER = {
         "small as the family's.",
     ],
     "masked": [
-        "Of twelve starts of six seeds about half were on a plateau of three layers after 3,000 steps; of the "
-        "two starts of a seed the better one goes on.",
+        "In six seeds about half of twelve starts were on a plateau of three layers after 3,000 steps; of "
+        "the two starts of a seed the better one goes on.",
     ],
 }
 
