@@ -31,7 +31,8 @@ DEEPER = {
     ],
     "masked": [
         "In six seeds about half of twelve starts were on a plateau of three layers after 3,000 steps; of "
-        "the two starts of a seed the better one goes on.",
+        "the two starts of a seed the better one goes on. So the verdict depends on the seeds: at 3 to 5 it "
+        "holds, at 6 to 8 and at d = 4, n = 20 it is undecided.",
     ],
 }
 
