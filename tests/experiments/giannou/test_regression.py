@@ -331,7 +331,7 @@ def test_layernorm(second, third):
     assert verdicts(fig5.Fig5().claims(good)) == ["holds"]
     assert fig6.Fig6().claims(good)[0].verdict == "fails"
     assert len(fig5.Fig5().draw(third).axes) == 3 and fig6.Fig6().table(third)
-    records = Fig9(10, **SIZE, prompts=200, conditions=[1.0, 4.0], noises=[0.5]).records(
+    records = Fig9(**SIZE, conditioned_steps=10, prompts=200, conditions=[1.0, 4.0], noises=[0.5]).records(
         FakeRunner(untrained)
     )
     assert verdicts(fig9.Fig9().claims(records)) == ["undecided"]
