@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from icl.experiments.ahn import theorem4
+from icl.experiments.ahn import trained as weights_of
 from icl.experiments.ahn.theorem4 import Theorem4
 from icl.figures.ahn.fig3 import Fig3, _falls
 from icl.figures.ahn.fig4 import Fig4, where_converged
@@ -19,7 +19,7 @@ A_SCALARS, B_SCALARS = (0.539, 1.57, 11.781), (0.297, 0.948)
 
 @pytest.fixture(autouse=True)
 def smaller_batches(monkeypatch):
-    monkeypatch.setattr(theorem4, "BATCH", 4000)
+    monkeypatch.setattr(weights_of, "BATCH", 4000)
 
 
 @pytest.fixture
