@@ -51,7 +51,7 @@ CHECKS: dict[str, Changes] = {
     "ahn/landscape": [
         *({"layers": n} for n in (1, 4)),
         *({"dim": 11}, {"starts": 0}, {"prompts": 9}, {"iterations": 0}, {"samples": 9}),
-        *({"init_stds": sizes} for sizes in ([], [0], [0.1] * 65, "0.1", 0.1, None)),
+        *({"init_stds": sizes} for sizes in ([], [0], [0.1] * 73, "0.1", 0.1, None)),
     ],
     "ahn/large_context": [
         *({"contexts": some} for some in ([10], "ten", [10, 5], [0, 5], [1, 10**10])), {"dim": 65},
