@@ -1,5 +1,5 @@
-"""With ICL_KERNEL_PROCESS=COMMAND the kernel's tests run it as that process (serve.cpp), such as one of arm64
-under an emulator."""
+"""Runs the kernel of these tests in another process (serve.cpp) where ICL_KERNEL_PROCESS=COMMAND is set,
+such as one of arm64 under an emulator."""
 
 from __future__ import annotations
 

@@ -50,13 +50,13 @@ class ScalingFactor(PromptSettings):
         Q_LPP = Q_LPP * self.context / (_norm(P_LPP) * _norm(Q_LPP) * _norm(z_BMP).max() ** 2)
         given = P_LPP[None, :, None], Q_LPP[None, :, None], prompt.context_RBNP, prompt.query_RBP
         with_factor_BP = stack_forward(*given)[0]
-        rounding_B = ROUNDING * self.context * (self.dim + 1) * _carried(P_LPP / self.context, Q_LPP, z_BMP)
-
-        def error(P_LPP: Tensor) -> Tensor:
-            query_BP = _layers_without_factor(P_LPP, Q_LPP, z_BMP)[-1][:, :, -1]
-            return (query_BP - with_factor_BP)[:, -1].abs() / rounding_B
-
-        at_scaled_B, at_same_B = error(P_LPP / self.context), error(P_LPP)
+        scaled = _layers_without_factor(P_LPP / self.context, Q_LPP, z_BMP)
+        carried_B = _carried(_norm(P_LPP) * _norm(Q_LPP) / self.context, [z_BMP.mT, *scaled[:-1]])
+        rounding_B = ROUNDING * self.context * (self.dim + 1) * carried_B
+        at_scaled_B, at_same_B = (
+            (layers[-1][:, :, -1] - with_factor_BP)[:, -1].abs() / rounding_B
+            for layers in (scaled, _layers_without_factor(P_LPP, Q_LPP, z_BMP))
+        )
         return finding(
             [
                 tried(difference=float(at_scaled_B.max()))
@@ -83,11 +83,11 @@ def _norm(M: Tensor) -> Tensor:
     return torch.linalg.matrix_norm(M, keepdim=True)
 
 
-def _carried(P_LPP: Tensor, Q_LPP: Tensor, z_BMP: Tensor) -> Tensor:
-    """Return how large one relative rounding error of each layer can be after all of them, by norms."""
-    error_B11 = torch.zeros(len(z_BMP), 1, 1, dtype=z_BMP.dtype)
-    inputs = [z_BMP.mT, *_layers_without_factor(P_LPP, Q_LPP, z_BMP)[:-1]]
-    for weight_11, Z_BPM in zip(_norm(P_LPP) * _norm(Q_LPP), inputs, strict=True):
+def _carried(weight_L11: Tensor, inputs: list[Tensor]) -> Tensor:
+    """Return how large one relative rounding error of each layer can be after all of them, by the norms of
+    the layers' weights and inputs."""
+    error_B11 = torch.zeros_like(_norm(inputs[0]))
+    for weight_11, Z_BPM in zip(weight_L11, inputs, strict=True):
         size_B11 = _norm(Z_BPM)
         grown = 1 + 3 * weight_11 * size_B11**2  # the update is of degree 3
         error_B11 = grown * error_B11 + size_B11 + weight_11 * size_B11**3

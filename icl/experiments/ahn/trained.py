@@ -1,4 +1,4 @@
-"""What experiments ask of a finished run of the sparse families: its projection on S.
+"""What experiments ask of a finished run of the sparse families: its projection on S, its risk.
 
 R replicas, T stored steps, L layers, D covariates.
 """

@@ -140,8 +140,8 @@ def test_losses_beside_the_best_point(second):
 
 
 def test_risks_beside_the_best_point(second):
-    """Of untrained stacks, whose risk is 1, and of those that begin there; and a tail that plain prompts do
-    not show."""
+    """Compare untrained stacks, of risk 1, and those that begin there with that point; show a tail that plain
+    prompts do not."""
     _, records = second
     known, found = records["baselines"].weights, records["risks"].weights
     assert {name for name in found if "usual" in name and "started" in name} == set()
