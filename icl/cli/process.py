@@ -15,9 +15,16 @@ from typing import NoReturn
 
 INTERRUPTED = "icl: interrupted; the same command continues from what is saved"
 
+# Threads that have no work wait busily for more, and take the cores from those that have: numpy's BLAS is for
+# small matrices here, and torch's threads wait some microseconds, not milliseconds.
+THREAD_SETTINGS = {"OPENBLAS_NUM_THREADS": "1", "GOMP_SPINCOUNT": "10000"}
+
 
 def prepare() -> None:
-    """Open closed streams, and end at a signal with the code of an interruption: nothing has begun."""
+    """Open closed streams, and end at a signal with the code of an interruption: nothing has begun. Set what
+    numpy and torch read when they are imported."""
+    for name, value in THREAD_SETTINGS.items():
+        os.environ.setdefault(name, value)
     _open_what_is_closed()
     sys.stderr = _Stderr()
     if isinstance(sys.stdout, io.TextIOWrapper):  # whose encoding may lack what is printed

@@ -80,3 +80,19 @@ def test_a_signal_while_the_interpreter_ends_leaves_the_exit_code(tmp_path: Path
         sys.exit(process.finish(130))
     """
     assert subprocess.run([sys.executable, "-c", code], env=ENV, cwd=tmp_path, check=False).returncode == 130
+
+
+@pytest.mark.parametrize(("given", "found"), [({}, "1 10000"), ({"OPENBLAS_NUM_THREADS": "3"}, "3 10000")])
+def test_idle_threads_do_not_wait_busily(given: dict[str, str], found: str, tmp_path: Path) -> None:
+    """Numpy and torch read the environment when they are imported, which must come after."""
+    code = """if True:
+        import os, sys
+        from icl.cli import process
+        assert not {"numpy", "torch"} & set(sys.modules)
+        process.prepare()
+        print(os.environ["OPENBLAS_NUM_THREADS"], os.environ["GOMP_SPINCOUNT"])
+    """
+    env = {key: value for key, value in ENV.items() if key not in ("OPENBLAS_NUM_THREADS", "GOMP_SPINCOUNT")}
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, env=env | given, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == found.split()

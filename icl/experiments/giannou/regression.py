@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,10 @@ from icl.weighted import tail_share
 KEY = "figure.experiment"
 MAX_LAYERS = 12
 FITTED = 2000  # prompts on which points of the family are fitted where there is no exact rule
-NOISE = 0.005  # of the weights of runs that begin at the family's best point, up to so many layers;
-NOISE_LAYERS, LESS_NOISE = 4, 1e-4  # and of deeper ones, whose loss NOISE takes to 1e28 at d = 10
+# Noise of the weights of runs that begin at the family's best point: the first with which the loss is below
+# FIRST_LOSS times that of weights that are 0. Near deep points without a mask it may be 1e28 with either.
+NOISES, FIRST_LOSS = (0.005, 1e-4), 0.5
+HEADS = 4  # with which that is measured, as many as published
 SLOWER = 0.1  # of the rate, for these
 OTHER_START = 1000  # from the seed of a start to that of the next
 STEPS_PER_BATCH = 4  # at most, where a stack grows
@@ -138,8 +140,9 @@ class RegressionSize:
         law: PromptLaw,
         mask: bool,
         scalars: Sequence[float] | None = None,
+        noise: float | None = None,
     ) -> RunRecord:
-        """Train from random weights, or from a point of the scalar family."""
+        """Train from random weights, or from a point of the scalar family and noise."""
         steps = self.steps if scalars is None else int(self.started_steps or 0)
         lessons = None if scalars is not None or runner.scale != "paper" else max(1, steps // LESSONS)
         settings = self._of_law(law, mask, steps) | {
@@ -149,7 +152,7 @@ class RegressionSize:
         if scalars is not None:
             settings |= {
                 "model.scalars": list(scalars),
-                "model.init_std": NOISE if layers <= NOISE_LAYERS else LESS_NOISE,
+                "model.init_std": noise,
                 "model.width": None,
                 "model.rank": None,
                 "optimizer.lr": SLOWER * (1e-2 if runner.scale != "paper" else 1e-4),
@@ -304,7 +307,8 @@ def runs_of(stacks: Stacks) -> dict[str, RunRecord]:
 def train_from_best(
     runner: Runner, size: RegressionSize, law: PromptLaw, mask: bool, known: RunRecord, depths: Sequence[int]
 ) -> dict[str, Trained]:
-    """Return stacks by depth that begin at the family's best points; none where no steps are given them."""
+    """Return stacks by depth that begin at the family's best points: none where no steps are given them, or
+    where the least noise takes the loss away from the family's."""
     if size.started_steps is None:
         return {}
     theta_LV, at = known.weights[f"family_{_masked(mask)}_theta_LV"], known.weights["depths_L"].tolist()
@@ -312,8 +316,24 @@ def train_from_best(
     for layers in depths:
         scalars = theta_LV[at.index(layers), : 2 * layers].tolist()
         name = f"{law.name}_{_masked(mask)}_started_L{layers}"
-        found[name] = Trained(size.train(runner, layers, law, mask, scalars))
+        noise = _noise(size, law, mask, layers, scalars)
+        if noise is not None:
+            found[name] = Trained(size.train(runner, layers, law, mask, scalars, noise))
     return found
+
+
+def _noise(
+    size: RegressionSize, law: PromptLaw, mask: bool, layers: int, scalars: Sequence[float]
+) -> float | None:
+    """Return the first of NOISES with which every seed's loss is below FIRST_LOSS, on FITTED prompts."""
+    few = replace(size, prompts=FITTED)
+    for noise in NOISES:
+        near = LSA(size.dim, layers, HEADS, mask=mask, scalars=scalars, init_std=noise)
+        near.initialise(size.seeds)
+        loss_RB = prompt_losses(LinearTransformer(near), len(size.seeds), few, law)
+        if (loss_RB.mean(-1) < FIRST_LOSS).all():
+            return noise
+    return None
 
 
 def losses(runner: Runner, size: RegressionSize, law: PromptLaw, runs: Stacks, known: RunRecord) -> RunRecord:

@@ -21,6 +21,7 @@ from icl.experiments.giannou.regression import (
     risks,
     runs_of,
     train_by_depth,
+    train_from_best,
 )
 from icl.figures.giannou import fig2, fig3, fig4, fig5, fig6, fig8, fig9, regression
 from icl.models import LSA, Encoder, LinearTransformer
@@ -82,6 +83,25 @@ def test_which_runs_figure_2_asks_for(second):
     assert {a["train.estimator"] for a in plain if a["model.mask"]} == {"expected"}
     known = records["baselines"].weights
     assert plain[-1]["model.scalars"] == known["family_masked_theta_LV"][1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("dim", "context", "scalars", "noise"),
+    [
+        (5, 25, [0.8, 1.0], 0.005),
+        # The best points of four and six layers, without a mask, at d = 10 and n = 50.
+        (10, 50, [-2.522, -0.6426, 3.509, 9.2, 0.1895, 0.5033, 1.403, 1.267], None),
+        (10, 50, [-4.64, -2.14, 0.0, 4.54, 11.4, 0.0, 0.186, 0.179, 0.657, 1.72, 0.0, 1.27], None),
+    ],
+)
+def test_no_run_begins_where_noise_takes_the_loss_away(dim, context, scalars, noise):
+    layers = len(scalars) // 2
+    size = RegressionSize(dim, context, [layers], SEEDS, 10, 100, 10)
+    known = record(weights={"depths_L": np.array([layers]), "family_unmasked_theta_LV": np.array([scalars])})
+    runner = FakeRunner()
+    started = train_from_best(runner, size, PAPER, False, known, [layers])
+    assert len(started) == (noise is not None)
+    assert [asked["model.init_std"] for _, asked in runner.asked] == [noise] * len(started)
 
 
 def test_a_stack_that_grew():
