@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from torch import Tensor
+
 from icl.bench.timing import SpeedComparison, compare
+from icl.kernel import library
 from icl.models import LinearTransformer, Parametrization
+from icl.models.fused import fused_risk
 from icl.random import generator
 from icl.tasks.law import Law
 from icl.training.estimators import make_estimator
@@ -20,14 +24,21 @@ def sampled_over_exact(
     repeats: int,
     at_least: float | None = None,
 ) -> SpeedComparison:
-    """`batch` prompts for each seed, drawn for every gradient."""
+    """`batch` prompts for each seed, drawn for every gradient; through the kernel where there is one."""
     family.initialise(seeds)
     model = LinearTransformer(family)
     sampled, population = (make_estimator(kind, model, law) for kind in ("sampled", "population"))
 
+    def draw() -> dict[str, Tensor]:
+        return sampled.draw([generator(seed, "train") for seed in seeds], batch)
+
+    fused = None if library.why_none() else fused_risk(sampled.risk, model, draw())
+
     def on_samples() -> None:
-        draw = sampled.draw([generator(seed, "train") for seed in seeds], batch)
-        for share, piece in sampled.pieces(draw):
+        if fused is not None:
+            fused(model, draw()).sum().backward()
+            return
+        for share, piece in sampled.pieces(draw()):
             (sampled.risk(model, piece).sum() * share).backward()
 
     return compare(

@@ -4,15 +4,17 @@ GPU: by torch, and with the risk as a CUDA graph.
 
 Drawing is no part of a step; `draw_ms` is the CPU time of drawing the step's prompts. Ratios are of CPU time,
 which counts all threads. A product of n x k by k x m is nmk multiply-adds, its two gradients twice as many;
-the rate is that of a matrix product of torch in the same precision with the same threads.
+the rate is what registers alone reach, in the same precision, with as many threads.
 """
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -33,7 +35,7 @@ from icl.training.schedules import Constant
 
 SEEDS = range(5)
 BATCH = 20_000
-SQUARE = 768  # rows of the matrices whose product measures the machine
+ROUNDS = 1_000_000  # of multiply-adds in registers, some milliseconds
 AIMS = {"avx2": 5.0, "avx512": 9.0}
 
 # By name: the estimator of the risk, the law and the model.
@@ -87,7 +89,7 @@ def _row(case: str, dtype: torch.dtype, threads: int, repeats: int, compiled: bo
         compare(words, ("eager", eager.take), ("kernel", tile.take), repeats, at_least=aim, by="cpu")
     )
     work = 3 * tile.multiply_adds * BATCH * len(SEEDS)
-    rate = _multiply_adds_a_second(dtype, repeats)
+    rate = _multiply_adds_a_second(dtype, threads, repeats)
     found |= {
         "multiply_adds": work,
         "share_of_rate": work / (found["second_ms"] / 1e3) / rate,
@@ -183,10 +185,17 @@ def _regression() -> Law:
     return LinearRegression(context=20, task_covariance="inverse").law(SEEDS)
 
 
-def _multiply_adds_a_second(dtype: torch.dtype, repeats: int) -> float:
-    """Return the most that a product of large matrices reaches; other programs only lower it."""
-    left, right = (torch.ones(SQUARE, SQUARE, dtype=dtype) for _ in range(2))
-    return SQUARE**3 / min(_seconds(lambda: left @ right, 3 * repeats))
+def _multiply_adds_a_second(dtype: torch.dtype, threads: int, repeats: int) -> float:
+    """Return the most that the threads reach together; other programs only lower it."""
+    run = library.library().icl_kernel_multiply_adds
+    run.restype, run.argtypes = ctypes.c_int64, [ctypes.c_int, ctypes.c_int, ctypes.c_int64]
+    asked = len(library.instruction_sets()) - 1, int(dtype == torch.float32), ROUNDS
+    with ThreadPoolExecutor(threads) as pool:
+
+        def together() -> int:
+            return sum(pool.map(lambda _: run(*asked), range(threads)))
+
+        return together() / min(_seconds(together, 3 * repeats))
 
 
 def _seconds(

@@ -9,11 +9,13 @@ from typing import Any
 
 from icl.bench.command import run_icl
 from icl.bench.gradients import sampled_over_exact
+from icl.kernel import library
 from icl.models import Full
 from icl.tasks import DynamicalSystem
 
 THEOREM_SECONDS, CHECKS_SECONDS, SMOKE_SECONDS, FIGURES_SECONDS = 2, 90, 15, 240
-BATCH, SEEDS, STEP_MS = 3000, (0, 1, 2), 30
+BATCH, SEEDS = 3000, (0, 1, 2)
+STEP_MS = {"kernel": 12, "torch": 30}
 
 
 def run(repeats: int) -> Iterator[dict[str, Any]]:
@@ -40,5 +42,6 @@ def step(repeats: int) -> dict[str, Any]:
     family = Full(law.dim, 1, init_std=0.1)
     name = "one AR(1) step in setting (a)"
     comparison = sampled_over_exact(name, family, law, SEEDS, BATCH, repeats)
-    met = comparison.first_ms < STEP_MS
-    return asdict(comparison) | {"target": f"batch {BATCH} under {STEP_MS} ms", "met": met}
+    by = "torch" if library.why_none() else "kernel"
+    target = f"batch {BATCH}, {by}, under {STEP_MS[by]} ms"
+    return asdict(comparison) | {"target": target, "met": comparison.first_ms < STEP_MS[by]}

@@ -95,6 +95,14 @@ void icl_kernel_normals(int instructions, double* first, double* second, int64_t
     known[instructions].normals(first, second, n);
 }
 
+// What one thread can do: `icl bench` times it.
+int64_t icl_kernel_multiply_adds(int instructions, int single, int64_t rounds) {
+    Instructions known[3];
+    available(known);
+    const Instructions& chosen = known[instructions];
+    return (single ? *chosen.of_single : *chosen.of_double).multiply_adds(rounds);
+}
+
 // Mean risk over the prompts of each replica and, where `gradients` is not null, its gradient: (replicas,
 // n_gradient). 0, or 1 where memory does not suffice.
 int icl_kernel_run(const Program* program, int instructions, int single, int threads, int64_t replicas, int64_t batch,

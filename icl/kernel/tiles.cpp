@@ -399,7 +399,20 @@ struct Tiles {
         }
     }
 
-    static constexpr Runner runner() { return {make_plan, release, run}; }
+    // As many sums as keep two units of five cycles busy; none waits for another. Returns how many multiply-adds.
+    static int64_t multiply_adds(int64_t rounds) {
+        const int SUMS = 10;
+        V sum[SUMS];
+        const V half = V{} + T(0.5);
+        for (int i = 0; i < SUMS; i++) sum[i] = V{} + T(i);
+        for (int64_t k = 0; k < rounds; k++)
+            for (int i = 0; i < SUMS; i++) sum[i] = sum[i] * half + half;
+        volatile T seen = 0;
+        for (int i = 0; i < SUMS; i++) seen = seen + sum[i][0];
+        return rounds * SUMS * LANES;
+    }
+
+    static constexpr Runner runner() { return {make_plan, release, run, multiply_adds}; }
 };
 
 }  // namespace
