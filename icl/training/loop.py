@@ -50,9 +50,10 @@ def train(
 ) -> None:
     """Train runs that have begun, from the checkpoint of each or from the start, to their records.
 
-    A run that fails ends with its exception; what stops all of them (Interrupted, a full disk) is raised.
+    A run that fails ends with its exception; what stops all of them (Interrupted, a full disk) is raised. A
+    signal in the last step is, too, once the records are written: it may be meant for what comes next.
     """
-    plan = ensemble.plan
+    plan, interrupts = ensemble.plan, Interrupts()
     start = join_checkpoints(checkpoints) if checkpoints else None
     first_step = int(start["step"]) if start else 0
     count = start["threads"] if start else plan.trainer.threads
@@ -66,7 +67,7 @@ def train(
         if first_step == plan.train.steps:
             recorder.finalize()
         else:
-            with Interrupts() as interrupts, _interrupted_when_another_rank_is(interrupts):
+            with interrupts, _interrupted_when_another_rank_is(interrupts):
                 stream = ensemble.stream(module, first_step)
                 stop = Stop(interrupts, module.process_group)
                 callbacks = _prepare_callbacks(plan.callbacks, recorder, stop)
@@ -82,6 +83,8 @@ def train(
                 part.end(TrainResult(record, cached=False))
             except Exception as error:
                 part.end(error)
+    if interrupts.signum is not None:
+        raise Interrupted(interrupts.signum)
 
 
 def train_as_worker(plan: TrainingPlan, start: Mapping[str, Any], process_group: ProcessGroup) -> None:
