@@ -79,6 +79,9 @@ def test_other_settings_leave_the_shipped_figure_alone(icl: Run, outputs: Path) 
     files = [Path(document["files"]["png"]) for document in drawn]
     assert files[0] != files[1] and all(file.is_file() for file in files)
     assert files[1].name == "fig1.png"
+    command = "`icl figure figure=giannou/fig1 scale=smoke"
+    for document, own in zip(drawn, (" figure.experiment.newton_steps=2`", "`"), strict=True):
+        assert f"\n{command}{own}\n" in Path(document["files"]["md"]).read_text()
     runs = [{run for run in document["runs"] if "giannou/logistic/" in run} for document in drawn]
     assert runs[0] == runs[1] and len(runs[0]) == 2
 

@@ -10,6 +10,7 @@ nor any run has changed, the experiment is not built again.
 from __future__ import annotations
 
 import functools
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -317,7 +318,8 @@ class FigureRequest:
             document["archive"] = {"folder": str(self.archive.path), "commits": by}
             document["caption"] += f" Drawn from records of commit {', '.join(map(short, by))}."
         stem, rows = folder / self._file_name(session), self.drawing.table(records)
-        files = save(stem, lambda: self.drawing.draw(records), rows, _markdown(document))
+        description = _markdown(document, self.changed(session))
+        files = save(stem, lambda: self.drawing.draw(records), rows, description)
         document |= {
             "files": files,
             "contents": {extension: file_digest(path) for extension, path in files.items()},
@@ -575,9 +577,12 @@ def _damage(document: Mapping[str, Any]) -> str:
     return ""
 
 
-def _markdown(document: Document) -> str:
-    """Return the figure's description: claims, measurements, runs and their settings."""
-    command = f"`icl figure figure={document['figure']} {scale_of(document)}`"
+def _markdown(document: Document, changed: Mapping[str, Any]) -> str:
+    """Return the figure's description: claims, measurements, runs and their settings. `changed`: the figure's
+    settings that are not as shipped."""
+    own = [shlex.quote(f"{key}={literal(value)}") for key, value in changed.items()]
+    words = ["icl figure", f"figure={document['figure']}", scale_of(document), *own]
+    command = f"`{' '.join(words)}`"
     lines = [f"# {document['figure']}", "", document["caption"], "", command, ""]
     lines += ["| claim | verdict | measured | bound |", "|---|---|---|---|"]
     for claim in document["claims"]:
