@@ -50,7 +50,7 @@ TILTED = {"train.estimator": "tilted", "optimizer.schedule.factors": [1]}
 CHUNK = 4000  # prompts at a time
 EVALUATED = 0  # the seed of the prompts that all are judged on
 SELDOM = 1e-3  # share of prompts that the usual ones leave out: those of largest eigenvalue
-USUAL = 4  # plain prompts for each weighted one
+WEIGHTED, USUAL = 20_000, 4  # weighted prompts, at most, and plain ones for each of them
 CAP = 1.0  # of a weighted loss in what a risk is certain to be above
 PUBLISHED_LARGEST = (1.0, 1.0)  # the published code draws N(0, I) where kappa = 1
 TEXT_LARGEST = (1.0, 100.0)
@@ -411,17 +411,16 @@ def risks(
         "usual": sorted(trained),
         "beside": identity(known),
         "law": law.settings,
-        "prompts": size.prompts,
+        "prompts": min(WEIGHTED, size.prompts),
     }
 
     def compute() -> dict[str, np.ndarray]:
         found: dict[str, np.ndarray] = {}
-        plain = _Prompts(size, law, (1.0,), USUAL * size.prompts)
-        fresh = _Prompts(size, law, (1.0,), size.prompts, "search")
+        count = min(WEIGHTED, size.prompts)
+        plain = _Prompts(size, law, (1.0,), USUAL * count)
+        fresh = _Prompts(size, law, (1.0,), count, "search")
         shown = {
-            layers: _Prompts(
-                size, law, inflations_for(3**layers - 1, size.context + 1, size.dim), size.prompts
-            )
+            layers: _Prompts(size, law, inflations_for(3**layers - 1, size.context + 1, size.dim), count)
             for layers in {_layers(of) for of in deep.values()}
         }
         for name, of in deep.items():
