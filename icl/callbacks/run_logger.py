@@ -130,6 +130,8 @@ class RunLoggerCallback:
         """Draw the heatmaps at the kept steps nearest to the requested ones; one colour scale for a matrix,
         all its seeds."""
         history = record.weights["history_steps"].tolist()
+        if not history:  # an archive keeps none of large runs
+            return
         nearest = sorted({min(history, key=lambda kept: abs(kept - step)) for step in self.steps})
         stacks = {k.removesuffix("_history"): v for k, v in record.weights.items() if k.endswith("_history")}
         by_step = {

@@ -38,7 +38,7 @@ CHECKPOINTS = "checkpoints"
 PICTURES = ("png", "csv", "md")  # of a figure; its other formats are drawn again from the arrays
 UNFINISHED = ("running", "interrupted")
 LARGE_FILE = 1 << 20  # bytes of weights.npz above which the history is thinned
-LARGEST_FILE = 16 << 20  # above which the last step of it is kept
+LARGEST_FILE = 16 << 20  # above which nothing of it is kept
 LARGE_ARRAY = 1 << 16  # numbers above which a computed array is rounded
 EVERY = 4  # stored steps, of which one is kept
 BITS = 12  # of the mantissa, beside the leading one
@@ -257,7 +257,7 @@ def _thinned(run: RunRecord) -> bytes | None:
     arrays = dict(run.weights)
     if "history_steps" in arrays and size > LARGE_FILE:
         last = len(arrays["history_steps"]) - 1
-        kept = [s for s in range(last + 1) if s == last or (s % EVERY == 0 and size <= LARGEST_FILE)]
+        kept = [s for s in range(last + 1) if size <= LARGEST_FILE and (s % EVERY == 0 or s == last)]
         arrays["history_steps"] = arrays["history_steps"][kept]
         arrays |= {name: a[:, kept] for name, a in arrays.items() if name.endswith("_history")}
     elif "history_steps" not in arrays:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,6 +18,8 @@ from typing import Any
 import yaml
 
 from icl.config.search_path import ConfigDirs
+from icl.config.values import flatten, literal
+from icl.jobs.requests.parse import parse_named
 from icl.jobs.stored.catalog import entry_of
 from icl.runs.archive import MANIFEST, Archive, commit_of, copied_runs, scale_of
 from icl.text import brief, control_sentence, main_route, measurement
@@ -170,7 +173,7 @@ def paperscale() -> str:
             f"![{id} at the paper's scale](../img/paper/{id.replace('/', '-')}.png)",
             f"*{_escaped(figure['caption'])}*",
             _narrow(rows),
-            f"*`icl figure figure={id} {scale_of(figure)} "
+            f"*`icl figure figure={id} {' '.join([scale_of(figure), *figure['own']])} "
             f"from=docs/records/paper/{paper}`, {_escaped(made)}.*",
         ]
     return "\n\n".join(blocks)
@@ -195,12 +198,25 @@ def _archived_figure(record: Mapping[str, Any], archive: Archive) -> dict[str, A
     return {
         **{key: document[key] for key in ("caption", "claims", "scale")},
         "budget": document.get("budget"),
+        "own": _own_settings(record),
         "seconds": sum(runs.values()) + document["drawing_seconds"],
         "date": datetime.fromtimestamp(record["written"], UTC).date().isoformat(),
         "commit": commit_of(made_by),
         "threads": made_by["threads"],
         "cpu": made_by["hardware"]["cpu"],
     }
+
+
+def _own_settings(record: Mapping[str, Any]) -> list[str]:
+    """Return the settings that were not as shipped, as they are typed. The names of its files say whether
+    there were any."""
+    document = record["document"]
+    if record["fingerprint"] not in document["files"]["png"]:
+        return []
+    request, _ = parse_named("figure", document["figure"], scale_of(document).split(), CONFIGS)
+    shipped, own = flatten(request.settings), flatten(document["settings"])  # type: ignore[attr-defined]
+    changed = {f"figure.{key}": value for key, value in own.items() if shipped.get(key) != value}
+    return [shlex.quote(f"{key}={literal(value)}") for key, value in changed.items()]
 
 
 def _duration(seconds: float) -> str:

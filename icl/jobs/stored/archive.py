@@ -308,7 +308,7 @@ class _Records:
             "",
             f"Of a training run with more than {archive.LARGE_FILE >> 20} MB of weights every "
             f"{archive.EVERY}th stored step is kept, with the first and the last, of one with more than "
-            f"{archive.LARGEST_FILE >> 20} MB the last alone; computed arrays of more than "
+            f"{archive.LARGEST_FILE >> 20} MB none; computed arrays of more than "
             f"{archive.LARGE_ARRAY:,} numbers are rounded to {archive.BITS + 1} significant bits. "
             f"`thinned` in a run.json says so ({thinned} runs here). Final weights and all other numbers are "
             "kept to the bit.",
