@@ -51,6 +51,7 @@ CHUNK = 4000  # prompts at a time
 EVALUATED = 0  # the seed of the prompts that all are judged on
 SELDOM = 1e-3  # share of prompts that the usual ones leave out: those of largest eigenvalue
 WEIGHTED, USUAL = 20_000, 4  # weighted prompts, at most, and plain ones for each of them
+RISK_LAYERS = range(2, 5)  # of which there are claims; of six the weights are beyond float64
 CAP = 1.0  # of a weighted loss in what a risk is certain to be above
 PUBLISHED_LARGEST = (1.0, 1.0)  # the published code draws N(0, I) where kappa = 1
 TEXT_LARGEST = (1.0, 100.0)
@@ -396,8 +397,7 @@ def _losses(
 def risks(
     runner: Runner, size: RegressionSize, law: PromptLaw, trained: Stacks, started: Stacks, known: RunRecord
 ) -> RunRecord:
-    """Return expectations of stacks of two layers and more, beside those of the family's best point of as
-    many layers.
+    """Return expectations of stacks of RISK_LAYERS, beside those of the family's best points.
 
     Of stacks trained from random weights `NAME_usual` (R,), with errors: the loss over the family's on usual
     prompts, all but the share SELDOM of plain ones whose S' has the largest eigenvalues; and
@@ -405,10 +405,10 @@ def risks(
     that show the tail (icl.tasks.tilted), with errors: `NAME_capped`, the mean of the weighted loss, none
     above CAP, which is a lower bound of the risk however heavy its tail, and `NAME_more`, the risk minus the
     family's."""
-    deep = {name: of for name, of in {**trained, **started}.items() if _layers(of) > 1}
+    deep = {name: of for name, of in {**trained, **started}.items() if _layers(of) in RISK_LAYERS}
     science = {
         "of": {name: of.identity for name, of in deep.items()},
-        "usual": sorted(trained),
+        "usual": sorted(deep.keys() & trained.keys()),
         "beside": identity(known),
         "law": law.settings,
         "prompts": min(WEIGHTED, size.prompts),
