@@ -199,7 +199,8 @@ def copy_figure(record: Mapping[str, Any], source: Path, target: Path) -> bool:
     copy names files and runs by their places in the archive."""
     names = {kind: Path(name).name for kind, name in record["document"]["files"].items()}
     runs = sorted({run for _, run in runs_of(record)})
-    record = {**record, "document": {**record["document"], "files": names, "runs": runs}}
+    document = {key: value for key, value in record["document"].items() if key != "archive"}
+    record = {**record, "document": {**document, "files": names, "runs": runs}}
     if json_records.read(target) == record:
         return False
     target.parent.mkdir(parents=True, exist_ok=True)

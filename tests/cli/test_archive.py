@@ -111,7 +111,7 @@ def test_a_figure_is_drawn_from_an_archive_of_any_commit(
 
 
 def test_a_figure_is_assembled_from_pieces(icl: Run, outputs: Path, made: Path, tmp_path: Path) -> None:
-    """Take the run that is there, by whatever code, and train the other."""
+    """Take the run that is there, by whatever code, and train the other; keep the figure with its pieces."""
     begun = Path(shutil.copytree(made / "outputs", tmp_path / "begun"))
     shutil.rmtree(begun / "figures")
     one, other = sorted((begun / "runs/lds/ar").iterdir())
@@ -125,10 +125,22 @@ def test_a_figure_is_assembled_from_pieces(icl: Run, outputs: Path, made: Path, 
     runs = {Path(run) for run in drawn.json["runs"]}
     assert pieces / "runs/lds/ar" / one.name in runs
     assert [run.name for run in (outputs / "runs/lds/ar").iterdir()] == [other.name]
-    claims = [claim["measured"] for claim in drawn.json["claims"]]
-    assert claims and rows(drawn.json) == list(
-        csv.DictReader((made / "outputs/figures/lds/fig3/smoke/fig3.csv").open())
-    )
+    drawn_rows = rows(drawn.json)
+    assert drawn.json["claims"]
+    assert drawn_rows == list(csv.DictReader((made / "outputs/figures/lds/fig3/smoke/fig3.csv").open()))
+
+    keep = ["archive", "only=[lds/fig3]", "scale=smoke", "format=json"]
+    new = icl(*keep, str(tmp_path / "elsewhere")).json["new"]
+    assert not [name for name in new if name.startswith("figures/")], "its pieces are not there"
+    new = icl(*keep, str(pieces)).json["new"]
+    assert f"runs/lds/ar/{other.name}" in new and f"runs/lds/ar/{one.name}" not in new
+    assert [name for name in new if name.startswith("figures/lds/fig3/smoke/")]
+    text = next(pieces.glob("figures/lds/fig3/smoke/*.json")).read_text()
+    assert str(tmp_path) not in text and "archive" not in json.loads(text)["document"]
+    shutil.rmtree(outputs)
+    again = icl(*FIGURE, f"from={pieces}")
+    assert rows(again.json) == drawn_rows and not (outputs / "runs").exists()
+    assert icl(*keep, str(pieces)).code == 2, "a figure that is kept is not replaced by one drawn from it"
 
 
 def test_what_cannot_be_archived_or_drawn_is_refused(

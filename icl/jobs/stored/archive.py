@@ -1,8 +1,8 @@
 """`icl archive`: the finished records of an outputs folder, chosen by paper, figure or check and by scale, as
 one folder that can be kept, published and drawn from (icl.runs.archive).
 
-Called again with the same folder it adds what is finished by now. Nothing is taken for stale: each record
-keeps the commit it was made by.
+Called again with the same folder it adds what is finished by now, such as a figure that was drawn from its
+pieces. Nothing is taken for stale: each record keeps the commit it was made by.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _chosen(request: ArchiveRequest) -> Iterator[layout.Place]:
     for place in by_kind["figures"]:
         id, _, scale = place.id.rpartition("/")
         record = json_records.read(place.path)
-        if scale == request.scale and request.wants(id) and _is_finished(place, record, request.outputs):
+        if scale == request.scale and request.wants(id) and _is_finished(place, record, request):
             figures.append(place)
             drawn_from |= {run for _, run in archive.runs_of(record or {})}
     yield from _runs(by_kind[layout.RUNS], drawn_from, request)
@@ -122,18 +122,39 @@ def _chosen(request: ArchiveRequest) -> Iterator[layout.Place]:
                 yield place
 
 
-def _is_finished(place: layout.Place, record: Mapping[str, Any] | None, outputs: Path) -> bool:
-    """Return whether a figure is drawn from the runs that are there, and not from an archive."""
-    if record is None or json_records.complaint(record, None) or "archive" in record["document"]:
+def _is_finished(place: layout.Place, record: Mapping[str, Any] | None, request: ArchiveRequest) -> bool:
+    """Return whether a figure was drawn from the runs that are there or, where the archive has pieces of it
+    but not the figure, from these."""
+    if record is None or json_records.complaint(record, None) or "drawn_from" not in record["document"]:
         return False
     document = record["document"]
+    folders = [request.outputs]
+    if drawn_from := document.get("archive"):
+        folders.append(request.folder)
+        if Path(drawn_from["folder"]).resolve() != request.folder.resolve() or _is_kept(
+            place, document, request
+        ):
+            return False
     pictures = [place.path.with_name(Path(document["files"][kind]).name) for kind in archive.PICTURES]
     for run in record.get("made", {}).values():
-        folder = outputs / run["run"]
-        there = documents.read_record(folder / "run.json")
-        if there is None or complaint(folder, there) or RunRecord(folder, there).mark != run["mark"]:
+        there = _finished_run(request.outputs / run["run"])
+        if there is None or there.mark != run["mark"]:
             return False
-    return "drawn_from" in document and all(path.is_file() for path in pictures)
+    if not all(any(_finished_run(folder / run) for folder in folders) for _, run in archive.runs_of(record)):
+        return False
+    return all(path.is_file() for path in pictures)
+
+
+def _is_kept(place: layout.Place, document: Mapping[str, Any], request: ArchiveRequest) -> bool:
+    """Return whether the archive has the figure with these settings and this budget."""
+    id, _, scale = place.id.rpartition("/")
+    kept = [one["document"] for one in archive.Archive.at(str(request.folder)).figures(id, scale)]
+    return any(all(one.get(key) == document.get(key) for key in ("settings", "budget")) for one in kept)
+
+
+def _finished_run(folder: Path) -> RunRecord | None:
+    run = documents.read_record(folder / "run.json")
+    return None if run is None or complaint(folder, run) else RunRecord(folder, run)
 
 
 def _runs(
