@@ -73,8 +73,8 @@ def renew_picture(entry: ReportEntry) -> None:
 
 
 def renew_paper_scale(outputs: Path) -> None:
-    for folder in sorted({path.parent for path in outputs.glob("runs/*/*")}):
-        paper = folder.name
+    records = [*outputs.glob("runs/*/*"), *outputs.glob("figures/*/*")]
+    for paper in sorted({path.parent.name for path in records}):
         archive = RECORDS / "paper" / paper
         request = ArchiveRequest(archive, outputs, (paper,), "paper", configs=ConfigDirs.of(None))
         try:
