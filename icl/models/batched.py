@@ -13,6 +13,8 @@ from torch import Tensor
 
 from icl.kernel.recording import recordable
 
+CACHED = 1 << 18  # numbers of all prompts of a piece that stay in a core's cache, with the few made from them
+
 
 def _product(X_RIKB: Tensor, Y_RKJB: Tensor, plus_RIJB: Tensor | None = None) -> Tensor:
     first = X_RIKB[:, :, 0, None], Y_RKJB[:, None, 0]
@@ -84,3 +86,12 @@ def from_right(X_RIKB: Tensor, M_RKJ: Tensor) -> Tensor:
 def batch_last(tensor: Tensor) -> Tensor:
     """(R, B, ...) to contiguous (R, ..., B)."""
     return tensor.movedim(1, -1).contiguous()
+
+
+def prompts_at_a_time(prompt_RBX: Tensor, numbers: int) -> int:
+    """Return how many prompts to compute with at a time, if for each one so many numbers pass through every
+    layer: all of them where a gradient is needed, which keeps them, and on other devices than the CPU."""
+    B = prompt_RBX.shape[1]
+    if torch.is_grad_enabled() or prompt_RBX.device.type != "cpu":
+        return B
+    return max(1, min(B, CACHED // numbers))

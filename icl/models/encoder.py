@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from icl.errors import InputError, one_of, real, whole
+from icl.models.batched import prompts_at_a_time
 from icl.models.matrices import Matrices
 from icl.models.transformer import Transformer
 from icl.tasks.prompts import TokenPrompt
@@ -128,6 +129,11 @@ class Encoder(Transformer):
         """Return what is read at the query token, (R, B, K): the label, or the parameter."""
         if not isinstance(prompt, TokenPrompt):
             raise ValueError("an encoder needs token prompts")
+        R, _, N, _ = prompt.context_RBNP.shape
+        pieces = prompt.split(prompts_at_a_time(prompt.query_RBP, R * (N + 1) * self.parametrization.width))
+        return torch.cat([self._read(piece) for piece in pieces], dim=1)
+
+    def _read(self, prompt: TokenPrompt) -> Tensor:
         family = self.parametrization
         by_layer = {name: stack.unbind(1) for name, stack in family.matrices().items()}
         z_RBMP = torch.cat([prompt.context_RBNP, prompt.query_RBP[:, :, None]], dim=2)

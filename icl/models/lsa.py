@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from icl.errors import InputError, real, reals, whole
-from icl.models.batched import product
+from icl.models.batched import product, prompts_at_a_time
 from icl.models.gram import stack_output
 from icl.models.parametrizations import Parametrization
 
@@ -126,8 +126,11 @@ class LSA(Parametrization):
         grows with W^3. Before the first layer M is the same for all prompts; of the last one only what is
         read is computed. Batch axis first: these products are large.
         """
-        assert self.rank is not None
         R, B, P, _ = gram_RBPP.shape
+        size = prompts_at_a_time(gram_RBPP, R * P * self.width)
+        if size < B:
+            return torch.cat([self.row(piece) for piece in gram_RBPP.split(size, dim=1)], dim=1)
+        assert self.rank is not None
         W, H, X = self.width, self.heads, self.rank
         o_R11W = self.o
         start_PW = self.embedded(torch.eye(P, dtype=gram_RBPP.dtype, device=gram_RBPP.device))

@@ -1,13 +1,13 @@
 """Estimators of the risk that any law has: as the papers sample it, and the exact risk itself.
 
-R replicas, B prompts. A draw is a dict of tensors with the batch axis last, in float64 on the CPU.
+R replicas, B prompts. A draw is a dict of tensors in float64 on the CPU.
 """
 
 from __future__ import annotations
 
 from torch import Tensor
 
-from icl.tasks.law import Draw, DrawsPrompts, Estimator, Generators, Model, RiskFunction
+from icl.tasks.law import CACHE_BYTES, Draw, DrawsPrompts, Estimator, Generators, Model, RiskFunction
 from icl.tasks.prompts import GramPrompt, TokenPrompt
 
 
@@ -38,12 +38,12 @@ class SampledGram(Estimator):
 class SampledTokens(Estimator):
     """Task, query and every token sampled: what activations other than the identity need."""
 
+    prompt_axis = 1
+    piece_bytes = CACHE_BYTES // 4  # what a model makes of tokens is several times as large
+
     def __init__(self, law: DrawsPrompts) -> None:
         super().__init__()
         self.law = law
-
-    def pieces(self, draw: Draw) -> list[tuple[float, Draw]]:
-        return [(1.0, draw)]
 
     def draw(self, generators: Generators, batch: int) -> Draw:
         prompt = self.law.token_prompts(generators, batch)

@@ -79,9 +79,12 @@ class Estimator(nn.Module, ABC):
     A module, so that its constants move with the model.
     """
 
+    prompt_axis = -1  # of every tensor of a draw
+    piece_bytes = CACHE_BYTES  # of the largest tensor of a piece
+
     @abstractmethod
     def draw(self, generators: Generators, batch: int) -> Draw:
-        """`batch` prompts a replica: tensors in float64 on the CPU, their last axis the prompts'."""
+        """`batch` prompts a replica: tensors in float64 on the CPU."""
 
     @abstractmethod
     def risk(self, model: Any, draw: Draw) -> Tensor:
@@ -101,14 +104,18 @@ class Estimator(nn.Module, ABC):
     def pieces(self, draw: Draw) -> list[tuple[float, Draw]]:
         """Return the draw cut along its prompts into (share, part) that a CPU's cache holds: the risk of the
         whole is the sum of share * risk of the part. Measured: half the time at 5 x 20,000 prompts."""
-        batch = next(iter(draw.values())).shape[-1]
+        batch = next(iter(draw.values())).shape[self.prompt_axis]
         largest = max(tensor.nbytes for tensor in draw.values())
-        count = 1 if any(t.device.type != "cpu" for t in draw.values()) else round(largest / CACHE_BYTES)
+        on_cpu = all(tensor.device.type == "cpu" for tensor in draw.values())
+        count = min(batch, round(largest / self.piece_bytes)) if on_cpu else 1
         if count <= 1:
             return [(1.0, draw)]
         cuts = [batch * i // count for i in range(count + 1)]
         return [
-            ((stop - start) / batch, {k: v[..., start:stop].contiguous() for k, v in draw.items()})
+            (
+                (stop - start) / batch,
+                {k: v.narrow(self.prompt_axis, start, stop - start).contiguous() for k, v in draw.items()},
+            )
             for start, stop in pairwise(cuts)
         ]
 

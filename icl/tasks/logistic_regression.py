@@ -21,6 +21,7 @@ from torch.nn.functional import pad
 
 from icl.errors import InputError, real, whole
 from icl.kernel.normal import standard_normal
+from icl.tasks.estimators import SampledTokens
 from icl.tasks.law import Draw, Estimator, Generators
 from icl.tasks.linear_regression import MAX_DIM
 from icl.tasks.prompts import TokenPrompt
@@ -96,15 +97,10 @@ class LogisticRegressionLaw(TokenLaw):
         return {"context": np.array(self.context_R)}
 
 
-class SampledParameters(Estimator):
+class SampledParameters(SampledTokens):
     """Mean over the D numbers of a parameter of their squared distance to x*."""
 
-    def __init__(self, law: LogisticRegressionLaw) -> None:
-        super().__init__()
-        self.law = law
-
-    def pieces(self, draw: Draw) -> list[tuple[float, Draw]]:
-        return [(1.0, draw)]
+    law: LogisticRegressionLaw
 
     def draw(self, generators: Generators, batch: int) -> Draw:
         prompt, x_RBD = self.law.prompts_and_targets(generators, batch)

@@ -80,6 +80,16 @@ class TokenPrompt(_Moves):
         if self.read_out not in (-1, 1):
             raise ValueError(f"read_out={self.read_out}: must be -1 or 1")
 
+    def split(self, size: int) -> list[TokenPrompt]:
+        """Return the prompts in pieces of at most `size` of each replica."""
+        pieces = zip(
+            self.context_RBNP.split(size, dim=1),
+            self.query_RBP.split(size, dim=1),
+            self.target_RB.split(size, dim=1),
+            strict=True,
+        )
+        return [TokenPrompt(context, query, target, self.read_out) for context, query, target in pieces]
+
     def gram(self) -> GramPrompt:
         """Return the same prompts, seen through their Gram matrices."""
         z_RBNP = self.context_RBNP

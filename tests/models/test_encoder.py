@@ -86,6 +86,17 @@ def by_hand(model, r, context_NP, query_P):
     return times(M["read_out"][0], last)
 
 
+@pytest.mark.parametrize("cached", [1, 2 * R * (N + 1) * W])
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_gradient_prompts_are_read_in_pieces(kind, cached, prompt, monkeypatch):
+    """Read one prompt at a time, and two and then one."""
+    model = encoder(**KINDS[kind])
+    whole_RBK = model.read(prompt).detach()
+    monkeypatch.setattr("icl.models.batched.CACHED", cached)
+    with torch.no_grad():
+        torch.testing.assert_close(model.read(prompt), whole_RBK, rtol=1e-12, atol=1e-14)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_against_a_plain_loop(kind, prompt):
     model = encoder(**KINDS[kind])

@@ -71,6 +71,16 @@ def test_queries_of_one_prompt_are_read_one_by_one():
     assert torch.allclose(both_RKB, torch.stack([one_RB, -2 * one_RB], 1), rtol=1e-12)
 
 
+@pytest.mark.parametrize("cached", [1, 3 * len(SEEDS) * (D + 2) * 8])
+def test_without_a_gradient_prompts_are_read_in_pieces(cached, monkeypatch):
+    """Read four prompts one at a time, and three and then one."""
+    lsa, prompt = model(mask=False, width=8, rank=2, init_std=0.3), prompts(law(constant=True)).gram()
+    whole_RB = lsa.predict(prompt).detach()
+    monkeypatch.setattr("icl.models.batched.CACHED", cached)
+    with torch.no_grad():
+        torch.testing.assert_close(lsa.predict(prompt), whole_RB, rtol=1e-12, atol=0)
+
+
 def test_tokens_of_another_width_are_refused():
     with pytest.raises(ValueError, match="tokens have 7 entries"):
         model().parametrization.embedded(torch.zeros(7))

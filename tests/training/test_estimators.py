@@ -8,6 +8,7 @@ from torch import Tensor
 
 from icl.errors import InputError
 from icl.models import (
+    Encoder,
     Full,
     LinearTransformer,
     LinearTransformerBlock,
@@ -17,9 +18,10 @@ from icl.models import (
     YqLSA,
 )
 from icl.random import generator
-from icl.tasks import LinearRegression
+from icl.tasks import LinearRegression, LogisticRegression
 from icl.tasks.estimators import PopulationRisk, SampledGram, SampledTokens
 from icl.tasks.integrated import ExpectedSparse, ExpectedStack
+from icl.tasks.law import Estimator
 from icl.training.estimators import make_estimator
 
 CHUNKS = 30
@@ -116,18 +118,36 @@ def test_pieces_add_up_to_the_whole(
     name: str, family: Parametrization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cut into uneven parts that hold every prompt once: the same risk and the same gradient."""
-    monkeypatch.setattr("icl.tasks.law.CACHE_BYTES", 2000)
     law = LinearRegression(dim=3, context=5).law([0, 1])
     family.initialise([0, 1])
     model = LinearTransformer(family)
-    estimator = make_estimator(name, model, law)
+    assert_pieces_add_up(make_estimator(name, model, law), model, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("law", "reads"),
+    [(LinearRegression(dim=3, context=5), "label"), (LogisticRegression(dim=3, context=5), "parameter")],
+    ids=["labels", "parameters"],
+)
+def test_pieces_of_token_prompts_add_up_to_the_whole(
+    law: LinearRegression | LogisticRegression, reads: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Encoder(3, layers=2, width=8, heads=2, hidden=8, reads=reads, init_std=0.3)
+    model.parametrization.initialise([0, 1])
+    of = law.law([0, 1])
+    assert_pieces_add_up(make_estimator("sampled", model, of), model, monkeypatch)
+
+
+def assert_pieces_add_up(estimator: Estimator, model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimator, "piece_bytes", 2000)
     draw = estimator.draw([generator(seed, "eval") for seed in (0, 1)], 101)
     pieces = estimator.pieces(draw)
-    assert len(pieces) > 3 and len({next(iter(part.values())).shape[-1] for _, part in pieces}) == 2
+    sizes = [next(iter(part.values())).shape[estimator.prompt_axis] for _, part in pieces]
+    assert len(pieces) > 3 and len(set(sizes)) == 2 and sum(sizes) == 101
     whole_R = estimator.risk(model, draw)
     parts_R = torch.stack([estimator.risk(model, part) * share for share, part in pieces]).sum(0)
     torch.testing.assert_close(parts_R, whole_R, rtol=1e-12, atol=0)
-    parameters = list(family.parameters())
+    parameters = list(model.parameters())
     grads = [torch.autograd.grad(risk.sum(), parameters) for risk in (whole_R, parts_R)]
     for whole, parts in zip(*grads, strict=True):
         torch.testing.assert_close(parts, whole, rtol=1e-10, atol=1e-12)
