@@ -351,6 +351,17 @@ def test_layernorm(second, third):
     assert verdicts(fig5.Fig5().claims(good)) == ["holds"]
     assert fig6.Fig6().claims(good)[0].verdict == "fails"
     assert len(fig5.Fig5().draw(third).axes) == 3 and fig6.Fig6().table(third)
+    for misses, verdict in (((1, 2, 2, 2), "holds"), ((3, 4, 4, 1), "fails"), ((1, 1.2, 2, 2), "undecided")):
+        by_depth = dict(
+            zip((5, 7, 10, 12), misses, strict=True)
+        )  # of the first seed, 1.5 times it of the other
+        outputs = {
+            f"kappa1_layernorm_L{depth}_RKG": line * np.array([1 + miss, 1 + 1.5 * miss])[:, None, None]
+            for depth, miss in by_depth.items()
+        }
+        arrays = dict(found) | outputs | {"depths_L": np.array(list(by_depth))}
+        claims = fig6.Fig6().claims({**third, "layernorm_outputs": record(weights=arrays)})
+        assert claims[1].verdict == verdict
     records = Fig9(**SIZE, conditioned_steps=10, prompts=200, conditions=[1.0, 4.0], noises=[0.5]).records(
         FakeRunner(untrained)
     )
