@@ -92,10 +92,18 @@ class LSA(Parametrization):
                 self.Q[:, layer, 0].diagonal(dim1=1, dim2=2)[:, :D] += 1 / scale**2
             self.o[..., D] -= c / scale
 
+    def factors(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return O, V, K and Q of every head, (R, L, H, ...), with P_h = O V and Q_h = K^T Q."""
+        if self.rank is None:
+            identity = torch.eye(self.width, dtype=self.P.dtype, device=self.P.device).expand_as(self.P)
+            return self.P, identity, identity, self.Q
+        return self.O, self.V, self.K, self.Q / self.rank**0.5
+
     def stack(self) -> tuple[Tensor, Tensor]:
         if self.rank is None:
             return self.P, self.Q
-        return self.O @ self.V, self.K.mT @ self.Q / self.rank**0.5
+        O_RLHWX, V_RLHXW, K_RLHXW, Q_RLHXW = self.factors()
+        return O_RLHWX @ V_RLHXW, K_RLHXW.mT @ Q_RLHXW
 
     def ends(self) -> tuple[Tensor | None, Tensor | None]:
         return None, self.o[:, 0, 0]

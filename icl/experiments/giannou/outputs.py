@@ -34,6 +34,8 @@ from icl.experiments.giannou.regression import (
 )
 from icl.experiments.giannou.scalars import ORDERS, STARTS
 from icl.experiments.runner import Runner
+from icl.models import LSA
+from icl.models.encoder import apply
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks import ConditionedRegression, TokenPrompt
@@ -238,20 +240,28 @@ class _Prompts:
         return torch.stack(found[0], -1).numpy(), torch.stack(found[1], -1).numpy()
 
 
-def clipped_predictions(family: Any, prompt: TokenPrompt, bound: float | None) -> Tensor:
+def clipped_predictions(family: LSA, prompt: TokenPrompt, bound: float | None) -> Tensor:
     """(R, B) of LSA token by token, every entry clipped to +-bound after each layer, in the coordinates of
-    the tokens as read in."""
-    (P_RLHPP, Q_RLHPP), (_, o_RP) = family.stack(), family.ends()
-    z_RBMP = family.embedded(torch.cat([prompt.context_RBNP, prompt.query_RBP[:, :, None]], 2))
+    the tokens as read in. Of a head O V (sum of z z^T) K^T Q the small product V (sum) K^T comes first."""
+    O_RLHWX, V_RLHXW, K_RLHXW, Q_RLHXW = family.factors()
+    _, o_RW = family.ends()
+    assert o_RW is not None
+    z_RBMW = family.embedded(torch.cat([prompt.context_RBNP, prompt.query_RBP[:, :, None]], 2))
     n = prompt.context_RBNP.shape[2]
+
+    def by_head(M_RHXW: Tensor, t_RBMW: Tensor) -> Tensor:
+        heads = M_RHXW.shape[1]
+        return apply(M_RHXW.flatten(1, 2), t_RBMW).unflatten(-1, (heads, -1)).transpose(2, 3)
+
     for layer in range(family.layers):
-        keys_RBMP = z_RBMP[:, :, :n] if family.mask else z_RBMP
-        gram_RB1PP = (keys_RBMP.mT @ keys_RBMP / n)[:, :, None]
-        T_RBPP = (P_RLHPP[:, None, layer] @ gram_RB1PP @ Q_RLHPP[:, None, layer]).sum(2)
-        z_RBMP = z_RBMP + z_RBMP @ T_RBPP.mT
+        keys_RBMW = z_RBMW[:, :, :n] if family.mask else z_RBMW
+        v_RBHMX, k_RBHMX = by_head(V_RLHXW[:, layer], keys_RBMW), by_head(K_RLHXW[:, layer], keys_RBMW)
+        moved_RBHMX = by_head(Q_RLHXW[:, layer], z_RBMW) @ (k_RBHMX.mT @ v_RBHMX / n)
+        out_RWY = O_RLHWX[:, layer].transpose(1, 2).flatten(2)
+        z_RBMW = z_RBMW + apply(out_RWY, moved_RBHMX.transpose(2, 3).flatten(3))
         if bound is not None:
-            z_RBMP = z_RBMP.clamp(-bound, bound)
-    return (z_RBMP[:, :, -1] * o_RP[:, None]).sum(-1)
+            z_RBMW = z_RBMW.clamp(-bound, bound)
+    return (z_RBMW[:, :, -1] * o_RW[:, None]).sum(-1)
 
 
 def share_within(bound: float, low: float, high: float) -> float:

@@ -297,8 +297,10 @@ def test_outputs_by_two_routes(third):
     assert np.abs(newton - found["line_G"]).max() < 0.2 * np.abs(found["line_G"]).max()
 
 
-def test_the_clip_bounds_every_entry():
-    family = LSA(2, 2, 1, mask=False, init_std=1.0)
+@pytest.mark.parametrize("heads", [{"heads": 1}, {"heads": 3, "width": 7, "rank": 2}], ids=str)
+@pytest.mark.parametrize("mask", [False, True])
+def test_the_clip_bounds_every_entry(heads, mask):
+    family = LSA(2, 2, **heads, mask=mask, init_std=1.0)
     family.initialise(SEEDS)
     of = ConditionedRegression(2, 6, largest=(1.0, 1.0), constant=True).law(SEEDS)
     prompt = of.token_prompts([generator(seed, "eval") for seed in SEEDS], 5)
