@@ -204,18 +204,21 @@ class _Prompts:
         return torch.stack(found).numpy()
 
     def outputs(self, model: Any, R: int) -> np.ndarray:
-        """Group means, (R, K, G), in Gram form: one query after another, all contexts at once."""
+        """Group means, (R, K, G), in Gram form: all contexts at once, and all queries where a mask keeps them
+        out of the Gram matrix."""
         gram_CPP = self.context_CNP.mT @ self.context_CNP / self.n
         gram_RPPC = gram_CPP.movedim(0, -1).expand(R, -1, -1, -1)
-        means = []
+        queries_RPGC = self.query_GP.mT[None, ..., None].expand(R, -1, -1, self.contexts)
         with torch.no_grad():
-            for query_P in self.query_GP:
-                query_RPC = query_P[None, :, None].expand(R, -1, self.contexts)
-                own_PP1 = torch.outer(query_P, query_P)[..., None] / self.n
-                seen_RPPC = gram_RPPC if model.parametrization.mask else gram_RPPC + own_PP1
-                out_RC = model.last_entry(seen_RPPC.contiguous(), query_RPC.contiguous())
-                means.append(_groups(out_RC.mT).mT)
-        return torch.stack(means, -1).numpy()
+            if model.parametrization.mask:
+                out_RGC = model.parametrization.columns(gram_RPPC.contiguous(), queries_RPGC.contiguous())
+            else:
+                outs = []
+                for g, query_P in enumerate(self.query_GP):
+                    own_PP1 = torch.outer(query_P, query_P)[..., None] / self.n
+                    outs.append(model.last_entry(gram_RPPC + own_PP1, queries_RPGC[:, :, g].contiguous()))
+                out_RGC = torch.stack(outs, 1)
+        return _groups(out_RGC.permute(2, 0, 1)).movedim(1, 0).numpy()
 
     def token_outputs(self, model: Any, R: int, contexts: int) -> np.ndarray:
         """Group means over the first contexts, (R, K, G), of a model of tokens (x, y)."""
