@@ -150,6 +150,12 @@ def scale_of(document: Mapping[str, Any]) -> str:
     return f"scale={document['scale']}" + (f" budget={budget['name']}" if budget else "")
 
 
+def is_as_shipped(record: Mapping[str, Any]) -> bool:
+    """Return whether a figure was drawn with the settings that were shipped: the names of its files tell
+    others."""
+    return record["fingerprint"] not in Path(record["document"]["files"]["png"]).name
+
+
 def commit_of(made_by: Mapping[str, Any]) -> str:
     """Return the commit of a run.json or of a record's provenance; "unknown" outside a checkout."""
     git = made_by.get("git")

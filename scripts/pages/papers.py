@@ -21,7 +21,7 @@ from icl.config.search_path import ConfigDirs
 from icl.config.values import flatten, literal
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.stored.catalog import entry_of
-from icl.runs.archive import MANIFEST, Archive, commit_of, copied_runs, scale_of
+from icl.runs.archive import MANIFEST, Archive, commit_of, copied_runs, is_as_shipped, scale_of
 from icl.text import brief, control_sentence, main_route, measurement
 from icl.verdicts import KINDS
 
@@ -208,10 +208,9 @@ def _archived_figure(record: Mapping[str, Any], archive: Archive) -> dict[str, A
 
 
 def _own_settings(record: Mapping[str, Any]) -> list[str]:
-    """Return the settings that were not as shipped, as they are typed. The names of its files say whether
-    there were any."""
+    """Return the settings that were not as shipped, as they are typed."""
     document = record["document"]
-    if record["fingerprint"] not in document["files"]["png"]:
+    if is_as_shipped(record):
         return []
     request, _ = parse_named("figure", document["figure"], scale_of(document).split(), CONFIGS)
     shipped, own = flatten(request.settings), flatten(document["settings"])  # type: ignore[attr-defined]

@@ -110,6 +110,19 @@ def test_a_figure_is_drawn_from_an_archive_of_any_commit(
     assert refused.code == 2 and "nothing finished" in refused.err
 
 
+def test_a_figure_of_other_settings_is_not_that_as_shipped(icl: Run, outputs: Path, tmp_path: Path) -> None:
+    """Draw it from the archive if they are asked for; as shipped, train what is missing."""
+    other, kept = "figure.experiment.seeds=[7]", str(tmp_path / "kept")
+    assert icl(*FIGURE, other).code == 0
+    assert icl("archive", kept, "only=[lds]", "scale=smoke").code == 0
+    shutil.rmtree(outputs)
+    assert icl(*FIGURE, other, f"from={kept}").code == 0
+    assert not (outputs / "runs").exists()
+    shipped = icl(*FIGURE, f"from={kept}").json
+    assert shipped["settings"]["experiment"]["seeds"] != [7]
+    assert [run for run in shipped["runs"] if Path(run).is_relative_to(outputs / "runs/lds/ar")]
+
+
 def test_a_figure_is_assembled_from_pieces(icl: Run, outputs: Path, made: Path, tmp_path: Path) -> None:
     """Take the run that is there, by whatever code, and train the other; keep the figure with its pieces."""
     begun = Path(shutil.copytree(made / "outputs", tmp_path / "begun"))

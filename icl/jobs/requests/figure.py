@@ -37,7 +37,7 @@ from icl.loggers.logged_once import DocumentLogger
 from icl.loggers.run_log import DocumentLog, model_of
 from icl.look import FORMATS, KEYS, Look, drawn_as
 from icl.progress import listening
-from icl.runs.archive import Archive, commits, copied_runs, scale_of, short
+from icl.runs.archive import Archive, commits, copied_runs, is_as_shipped, scale_of, short
 from icl.runs.atomic import with_room
 from icl.runs.code import DRAWING, code_digest, current_digest, derived_digest, run_marks, targets
 from icl.runs.documents import same
@@ -169,8 +169,10 @@ class FigureRequest:
             for record in self.archive.figures(self.id, self.scale)
             if record["document"].get("budget", {}).get("name") == name
         ]
-        same_settings = [one for one in drawn if same(one["document"]["settings"], self.settings)]
-        return next(iter(same_settings or (drawn if not self.changed(session) else [])), None)
+        found = [one for one in drawn if same(one["document"]["settings"], self.settings)]
+        if not found and not self.changed(session):
+            found = [one for one in drawn if is_as_shipped(one)]
+        return next(iter(found), None)
 
     def missing(self, session: Session) -> list[TrainRequest]:
         """Return the runs that are to be trained, as far as they are known beforehand."""
