@@ -131,9 +131,8 @@ def _is_finished(place: layout.Place, record: Mapping[str, Any] | None, request:
     folders = [request.outputs]
     if drawn_from := document.get("archive"):
         folders.append(request.folder)
-        if Path(drawn_from["folder"]).resolve() != request.folder.resolve() or _is_kept(
-            place, document, request
-        ):
+        is_other = Path(drawn_from["folder"]).resolve() != request.folder.resolve()
+        if is_other or _is_kept(place, document, request):
             return False
     pictures = [place.path.with_name(Path(document["files"][kind]).name) for kind in archive.PICTURES]
     for run in record.get("made", {}).values():
