@@ -7,9 +7,8 @@ import numpy as np
 from icl.figures.claims import Claim, sampled, tried
 from icl.figures.drawing import Records
 from icl.figures.giannou import outputs
-from icl.figures.giannou.outputs import Arrays
+from icl.figures.giannou.outputs import LOST, Arrays
 
-LOST = 0.5  # of the line's size: more is called a departure
 AFFINE = 1e-9  # rounding, of the output's size
 
 
@@ -26,22 +25,25 @@ class Fig4(outputs.Outputs):
 
     def claims(self, records: Records) -> list[Claim]:
         arrays = outputs.arrays_of(records)
-        deep = [depth for depth in arrays["depths_L"].tolist() if depth > 1]
-        unmasked = {f"{depth} layers": _departure(arrays, "unmasked", depth) for depth in deep}
-        masked = {f"{depth} layers": _curvature(arrays, depth) for depth in arrays["depths_L"].tolist()}
+        depths = arrays["depths_L"].tolist()
+        masked = {f"{depth} layers": _curvature(arrays, depth) for depth in depths}
         clipped = {
-            f"{said}, {depth} layers": _departure(arrays, mask, depth, clipped=True)
+            f"{said}, {depth} layers": float(_departure(arrays, mask, depth, "clipped").min())
             for mask, said in outputs.MASKS.items()
-            for depth in arrays["depths_L"].tolist()
+            for depth in depths
+        }
+        of_masked = [value for key, value in clipped.items() if key.startswith(outputs.MASKS["masked"])]
+        unclipped = {
+            f"masked without the clip, {depth} layers": float(
+                _departure(arrays, "masked", depth, "same").max()
+            )
+            for depth in depths
         }
         return [
-            Claim(
+            Claim.of(
                 "out of distribution LSA, without a mask, does not follow the linear function, from two "
                 "layers on (N(0, I))",
-                unmasked,
-                f"distance from <w, x> at the edges above {LOST:.0%} of its size, every seed (least shown)",
-                sampled(list(unmasked.values())).above(LOST).verdict if deep else "undecided",
-                kind="sampled",
+                *outputs.lost_beyond(arrays, [outputs.run_name("unmasked", L) for L in depths if L > 1]),
             ),
             Claim.of(
                 "with the query masked the output is affine in the query, whatever the weights: nothing "
@@ -56,11 +58,15 @@ class Fig4(outputs.Outputs):
             Claim.of(
                 "clipping activations to +-10 makes even masked LSA, which is affine, lose the line out of "
                 "distribution",
-                clipped,
-                sampled([v for key, v in clipped.items() if key.startswith(outputs.MASKS["masked"])]).above(
-                    LOST,
-                    f"masked: distance at the edges above {LOST:.0%} of the line's size, in every seed "
-                    "(smallest shown)",
+                clipped | unclipped,
+                outputs.with_control(
+                    sampled(of_masked).above(
+                        LOST,
+                        f"masked: distance at the edges above {LOST:.0%} of the line's size, in every seed "
+                        "(smallest shown); without the clip below it (largest shown), or the verdict is "
+                        "undecided",
+                    ),
+                    max(unclipped.values()),
                 ),
                 whose="project",
                 remarks=["Without a mask the clip bounds what the query's own term does."],
@@ -68,11 +74,8 @@ class Fig4(outputs.Outputs):
         ]
 
 
-def _departure(arrays: Arrays, mask: str, depth: int, *, clipped: bool = False) -> float:
-    name = outputs.run_name(mask, depth)
-    return outputs.departure(
-        arrays, arrays[f"{name}_clipped_RG"] if clipped else arrays[f"{name}_RKG"].mean(1)
-    )
+def _departure(arrays: Arrays, mask: str, depth: int, what: str) -> np.ndarray:
+    return outputs.departure(arrays, arrays[f"{outputs.run_name(mask, depth)}_{what}_RG"])
 
 
 def _curvature(arrays: Arrays, depth: int) -> float:

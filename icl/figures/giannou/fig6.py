@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from icl.figures.claims import Claim, sampled
+from icl.figures.claims import Claim
 from icl.figures.drawing import Records
 from icl.figures.giannou import outputs
-from icl.figures.giannou.fig4 import LOST
 from icl.figures.giannou.fig5 import OF
 from icl.figures.giannou.outputs import Arrays
 
@@ -29,18 +28,13 @@ class Fig6(outputs.Outputs):
     def claims(self, records: Records) -> list[Claim]:
         arrays = outputs.arrays_of(records, OF)
         depths = arrays["depths_L"].tolist()
-        edges = {depth: outputs.departure(arrays, _mean(arrays, depth)) for depth in depths}
+        names = [outputs.run_name("layernorm", depth) for depth in depths]
         miss_R = {depth: _miss_by_seed(arrays, depth) for depth in depths}
         return [
             Claim.of(
                 "with LayerNorm, too, the output does not follow the linear function far out of distribution "
                 "(no mask, N(0, I))",
-                {f"{depth} layers": value for depth, value in edges.items()},
-                sampled(list(edges.values())).above(
-                    LOST,
-                    f"distance from <w, x> at the edges above {LOST:.0%} of its size, every seed (least "
-                    "shown)",
-                ),
+                *outputs.lost_beyond(arrays, names),
                 whose="project",
             ),
             Claim(

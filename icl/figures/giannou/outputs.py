@@ -5,11 +5,13 @@ R seeds, K groups of contexts, G values of the coordinate, T steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from icl.figures.claims import Decision, sampled
 from icl.figures.drawing import Drawing, Layout, Panels, Records
 from icl.figures.giannou.regression import ORDERS, Value
 from icl.figures.items import Curve, Item, Line
@@ -21,6 +23,7 @@ MASKS = {"unmasked": "LSA, no mask", "masked": "LSA, query masked"}
 ROWS = {"outputs": MASKS, "layernorm_outputs": {"layernorm": "LSA + LayerNorm"}}
 CLIPPED: Mapping[str, Any] = {"linestyle": ":", "linewidth": 1.0}
 EDGE = 1.3  # of the line's range, that a panel shows
+LOST = 0.5  # of the line's size: more is called a departure
 
 
 def arrays_of(records: Records, of: str = "outputs") -> Arrays:
@@ -109,11 +112,38 @@ def in_distribution(arrays: Arrays) -> np.ndarray:
     return range_mask(arrays, far=False) & (np.abs(arrays["x_G"]) <= float(arrays["range"]))
 
 
-def departure(arrays: Arrays, y_RG: np.ndarray) -> float:
-    """Distance from the line at both edges of the outer range over its size there, the least of all seeds."""
+def departure(arrays: Arrays, y_RG: np.ndarray) -> np.ndarray:
+    """Distance from the line at both edges of the outer range over its size there, by seed."""
     ends = np.flatnonzero(range_mask(arrays, far=True))[[0, -1]]
     line_2 = arrays["line_G"][ends]
-    return float(np.sqrt(((y_RG[:, ends] - line_2) ** 2).sum(1) / (line_2**2).sum()).min())
+    return np.sqrt(((y_RG[:, ends] - line_2) ** 2).sum(1) / (line_2**2).sum())
+
+
+def lost_beyond(arrays: Arrays, models: Sequence[str]) -> tuple[dict[str, float], Decision]:
+    """Decide that models leave the line out of distribution: one that does not follow it in distribution,
+    either, is no evidence. Return the distances at the edges by depth, the least of all seeds."""
+    here = in_distribution(arrays)
+    edges: dict[str, float] = {}
+    near = []
+    for model in models:
+        mean_RKG = arrays[f"{model}_RKG"]
+        edges[f"{model.rpartition('L')[2]} layers"] = float(departure(arrays, mean_RKG.mean(1)).min())
+        near += [miss(arrays, mean_KG, here).mean for mean_KG in mean_RKG]
+    if not models:
+        return edges, Decision("undecided", "sampled")
+    decided = sampled(list(edges.values())).above(
+        LOST,
+        f"distance from <w, x> at the edges above {LOST:.0%} of its size, every seed (least shown); in "
+        "distribution below it, or the verdict is undecided",
+    )
+    return edges, with_control(decided, max(near))
+
+
+def with_control(decided: Decision, distance: float) -> Decision:
+    """Return what is decided of a departure; undecided where the distance without its cause is one, too."""
+    if decided.verdict == "holds" and not distance < LOST:
+        return replace(decided, verdict="undecided")
+    return decided
 
 
 def run_name(mask: str, depth: int) -> str:

@@ -293,6 +293,11 @@ def test_outputs_by_two_routes(third):
     assert verdicts(fig4.Fig4().claims(third))[1] == "holds"
     bent = dict(found) | {"kappa1_masked_L2_RKG": found["kappa1_masked_L2_RKG"] + 1e-3 * found["x_G"] ** 2}
     assert verdicts(fig4.Fig4().claims({"outputs": record(weights=bent)}))[1] == "fails"
+    follows = {f"kappa1_masked_L{depth}_same_RG": found["line_G"] + np.zeros((2, 1)) for depth in (1, 2)}
+    lost = {f"kappa1_masked_L{depth}_clipped_RG": np.zeros((2, len(found["x_G"]))) for depth in (1, 2)}
+    for arrays, verdict in ((lost, "undecided"), (lost | follows, "holds")):
+        claims = fig4.Fig4().claims({"outputs": record(weights=dict(found) | arrays)})
+        assert claims[2].verdict == verdict, "a loss without the clip is none of the clip"
     newton = found["newton_identity_3_TKG"][2].mean(0)
     assert np.abs(newton - found["line_G"]).max() < 0.2 * np.abs(found["line_G"]).max()
 
@@ -347,8 +352,12 @@ def test_layernorm(second, third):
     assert found["kappa1_layernorm_L1_RKG"].shape[:2] == (2, 20)
     assert verdicts(fig5.Fig5().claims(third)) == ["undecided"]
     lost, few = fig6.Fig6().claims(third)
-    assert (lost.verdict, few.verdict) == ("holds", "undecided")
+    assert (lost.verdict, few.verdict) == ("undecided", "undecided")
     line = found["kappa1_layernorm_L1_RKG"] * 0 + found["line_G"]
+    near = np.where(np.abs(found["x_G"]) <= 14.9, line, 0)
+    bounded = dict(found) | {"kappa1_layernorm_L1_RKG": near}
+    claims = fig6.Fig6().claims({**third, "layernorm_outputs": record(weights=bounded)})
+    assert claims[0].verdict == "holds", "it follows the line in distribution, and not beyond"
     good = {**third, "layernorm_outputs": record(weights=dict(found) | {"kappa1_layernorm_L1_RKG": line})}
     assert verdicts(fig5.Fig5().claims(good)) == ["holds"]
     assert fig6.Fig6().claims(good)[0].verdict == "fails"
