@@ -45,8 +45,9 @@ class Ran:
 
 
 def run_icl(*args: str) -> Ran:
-    """`icl ARGS format=json logger=none`."""
-    common = ["format=json", *([] if args[0] in NO_LOGGER else ["logger=none"])]
+    """`icl ARGS format=json`, with logger=none where no other is named."""
+    named = args[0] in NO_LOGGER or any(arg.startswith("logger=") for arg in args)
+    common = ["format=json", *([] if named else ["logger=none"])]
     read, write = os.pipe()
     command = [sys.executable, "-c", "from icl.cli import main; raise SystemExit(main())", *args, *common]
     with subprocess.Popen(

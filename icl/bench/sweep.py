@@ -1,5 +1,5 @@
-"""A sweep as one program against one job after another, what a job costs by itself, and how fast a sweep that
-is done is known to be.
+"""A sweep as one program against one job after another, what a job costs by itself and what its W&B run adds,
+and how fast a sweep that is done is known to be.
 
 Jobs of the basic launcher do not know of each other, so that some of them tell how long all would take.
 """
@@ -15,7 +15,7 @@ from icl.bench.command import run_icl
 SEEDS, RATES = 8, "0.005,0.01,0.015,0.02,0.03,0.04,0.05,0.06"
 ALL = 64
 SOME = 4  # jobs of the basic launcher that are timed, after a first one that loads what all need
-FIXED_VECTORIZED, FIXED_BASIC = 0.1, 0.5  # seconds
+FIXED_VECTORIZED, FIXED_BASIC, LOGGED = 0.1, 0.5, 0.5  # seconds
 DONE, DONE_SECONDS = 1000, 60.0
 SETTINGS = ((500, 2000, 2.5), (50, 10_000, 6.0))  # batch, steps, how many times as fast
 
@@ -69,13 +69,17 @@ def _fixed_costs() -> Iterator[dict[str, Any]]:
     settings = ("train.batch=1", "train.steps=1", "callbacks.gradient.count=0")
     with tempfile.TemporaryDirectory() as folder:
         one = _seconds(folder, "seed=0", "optimizer.lr=0.02", "hydra/launcher=vectorized", *settings)
+    all_of_them = _of_vectorized(*settings)
+    logged = _of_vectorized(*settings, "logger=wandb", "logger.mode=offline")
+    fixed = "fixed cost of a job after the first"
     costs = {
-        "vectorized": ((_of_vectorized(*settings) - one) / (ALL - 1), FIXED_VECTORIZED),
-        "basic": (_of_basic(*settings)[1], FIXED_BASIC),
+        f"{fixed}, vectorized": ((all_of_them - one) / (ALL - 1), FIXED_VECTORIZED),
+        f"{fixed}, basic": (_of_basic(*settings)[1], FIXED_BASIC),
+        "a job's W&B run, offline, with its pictures": ((logged - all_of_them) / ALL, LOGGED),
     }
-    for launcher, (seconds, most) in costs.items():
+    for name, (seconds, most) in costs.items():
         yield {
-            "name": f"fixed cost of a job after the first, {launcher}",
+            "name": name,
             "seconds": seconds,
             "target": f"at most {most:g} s",
             "met": seconds <= most,

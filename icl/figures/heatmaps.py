@@ -5,8 +5,10 @@ R replicas, L layers, H heads, D covariates, P = D + 1 token width.
 
 from __future__ import annotations
 
+import functools
 import io
 import math
+import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,8 @@ from icl.errors import one_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
+    from matplotlib.text import Text
 
 Array = NDArray[np.floating]
 Panels = dict[str, dict[str, Array]]
@@ -66,11 +70,11 @@ def free_of(arrays: Mapping[str, Array]) -> dict[str, Array]:
     return {name: mask_RIJ[0] for name, mask_RIJ in stored.items()}
 
 
-def outline(axes: Axes, mask_IJ: Array) -> None:
-    """Squares around these entries of a matrix that `imshow` drew."""
+def outline(axes: Axes, entries: Iterable[tuple[int, int]]) -> None:
+    """Draw squares around these entries of a matrix that `imshow` drew."""
     from matplotlib.patches import Rectangle
 
-    for row, column in np.argwhere(mask_IJ):
+    for row, column in entries:
         corner = column - 0.5, row - 0.5
         axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor="black", linewidth=0.9))
 
@@ -155,49 +159,85 @@ def heatmap_png(
     Entries are written into matrices of at most 8 x 8 where they are at most 256 in all, without the zero
     before the point; entries that are not finite are grey.
     """
-    # Figure and Agg without pyplot: no global state, no window, usable from any thread.
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    outlined = () if free is None else tuple((int(row), int(column)) for row, column in np.argwhere(free))
+    shapes = tuple(matrix.shape for matrix in matrices.values())
+    few = max(map(max, shapes)) <= ANNOTATED_SIZE and sum(map(math.prod, shapes)) <= ANNOTATED_ENTRIES
+    with _drawing:
+        page = _page(tuple(matrices), shapes, outlined, annotate and few)
+        return page.png(list(matrices.values()), title, vmax or largest(matrices.values()))
 
-    columns = min(len(matrices), COLUMNS)
-    rows = math.ceil(len(matrices) / columns)
-    width = columns * _PANEL + (columns + 1) * _GAP + _BAR
-    height = _TITLE + rows * (_LABEL + _PANEL + _GAP)
-    figure = Figure(figsize=(width, height), dpi=120)
-    FigureCanvasAgg(figure)
 
-    def add_axes(left: float, top: float, wide: float, high: float) -> Axes:
-        """Add axes by inches from the upper left corner: exact, and faster than a layout engine."""
-        return figure.add_axes((left / width, 1 - (top + high) / height, wide / width, high / height))
+class _Page:
+    """Labelled panels, a colour bar and places for numbers, which `png` fills in.
 
-    side = max(max(matrix.shape) for matrix in matrices.values())
-    entries = sum(matrix.size for matrix in matrices.values())
-    annotate = annotate and side <= ANNOTATED_SIZE and entries <= ANNOTATED_ENTRIES
-    bound = vmax or largest(matrices.values())
-    power = _power(bound)
-    scale = rf"  (entries $\times\,10^{{{power}}}$)" if power else ""
-    figure.text(_GAP / width, 1 - _TITLE / 2 / height, title + scale, fontsize=9, va="center")
+    Pictures of a matrix at several steps or of several runs differ in nothing else, and laying a page out
+    takes longer than filling it.
+    """
 
-    colours = matplotlib.colormaps[_COLOURS].with_extremes(bad="0.75")
-    for index, (label, matrix) in enumerate(matrices.items()):
-        row, column = divmod(index, columns)
-        top = _TITLE + row * (_LABEL + _PANEL + _GAP) + _LABEL
-        axes = add_axes(_GAP + column * (_PANEL + _GAP), top, _PANEL, _PANEL)
-        image = axes.imshow(np.ma.masked_invalid(matrix), cmap=colours, vmin=-bound, vmax=bound)
-        axes.set(xticks=[], yticks=[])
-        axes.set_title(label, fontsize=9, pad=4)
-        if annotate:
-            _write_entries(axes, matrix, bound, power)
-        if free is not None:
-            outline(axes, free)
+    def __init__(
+        self,
+        labels: Sequence[str],
+        shapes: Sequence[tuple[int, ...]],
+        outlined: Sequence[tuple[int, int]],
+        annotate: bool,
+    ) -> None:
+        # Figure and Agg without pyplot: no global state, no window, usable from any thread.
+        import matplotlib
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import Normalize
+        from matplotlib.figure import Figure
 
-    bar_axes = add_axes(width - _BAR, _TITLE + _LABEL, 0.1, _PANEL)
-    bar = figure.colorbar(image, cax=bar_axes, ticks=[-bound, 0, bound])
-    bar.ax.set_yticklabels([_number(tick / 10.0**power) for tick in (-bound, 0, bound)], fontsize=7)
-    page = io.BytesIO()
-    figure.savefig(page, format="png")
-    return page.getvalue()
+        columns = min(len(labels), COLUMNS)
+        rows = math.ceil(len(labels) / columns)
+        width = columns * _PANEL + (columns + 1) * _GAP + _BAR
+        height = _TITLE + rows * (_LABEL + _PANEL + _GAP)
+        self.figure = Figure(figsize=(width, height), dpi=120)
+        FigureCanvasAgg(self.figure)
+
+        def add_axes(left: float, top: float, wide: float, high: float) -> Axes:
+            """Add axes by inches from the upper left corner: exact, and faster than a layout engine."""
+            return self.figure.add_axes(
+                (left / width, 1 - (top + high) / height, wide / width, high / height)
+            )
+
+        self.title = self.figure.text(_GAP / width, 1 - _TITLE / 2 / height, "", fontsize=9, va="center")
+        colours = matplotlib.colormaps[_COLOURS].with_extremes(bad="0.75")
+        self.images: list[AxesImage] = []
+        self.entries: list[list[Text]] = []
+        for index, (label, shape) in enumerate(zip(labels, shapes, strict=True)):
+            row, column = divmod(index, columns)
+            top = _TITLE + row * (_LABEL + _PANEL + _GAP) + _LABEL
+            axes = add_axes(_GAP + column * (_PANEL + _GAP), top, _PANEL, _PANEL)
+            self.images.append(axes.imshow(np.zeros(shape), cmap=colours))
+            axes.set(xticks=[], yticks=[])
+            axes.set_title(label, fontsize=9, pad=4)
+            self.entries.append(_places(axes, shape) if annotate else [])
+            outline(axes, outlined)
+        bar = add_axes(width - _BAR, _TITLE + _LABEL, 0.1, _PANEL)
+        scale = ScalarMappable(Normalize(-1, 1), colours)  # its own: that of an image would be laid out anew
+        self.bar = self.figure.colorbar(scale, cax=bar, ticks=[-1, 0, 1])
+
+    def png(self, matrices: Sequence[Array], title: str, bound: float) -> bytes:
+        """Return the page with these matrices, colours from -bound to bound."""
+        power = _power(bound)
+        scale = rf"  (entries $\times\,10^{{{power}}}$)" if power else ""
+        self.title.set_text(title + scale)
+        ticks = [_number(tick / 10.0**power) for tick in (-bound, 0, bound)]
+        self.bar.ax.set_yticklabels(ticks, fontsize=7)
+        for image, texts, matrix in zip(self.images, self.entries, matrices, strict=True):
+            image.set_data(np.ma.masked_invalid(matrix))
+            image.set_clim(-bound, bound)
+            for text, entry in zip(texts, matrix.flat, strict=False):
+                text.set_text(_number(float(entry) / 10.0**power))
+                text.set_color("white" if abs(entry) > 0.6 * bound else "black")
+        page = io.BytesIO()
+        self.figure.savefig(page, format="png")
+        return page.getvalue()
+
+
+_page = functools.lru_cache(maxsize=8)(_Page)
+_drawing = threading.Lock()  # of a page, by one thread at a time
 
 
 def largest(matrices: Iterable[Array]) -> float:
@@ -220,9 +260,10 @@ def _number(value: float) -> str:
     return text.replace("0.", ".", 1 if abs(value) < 1 else 0).replace("-", "\N{MINUS SIGN}")
 
 
-def _write_entries(axes: Axes, matrix: Array, bound: float, power: int) -> None:
-    size = min(8.0, 42 / max(matrix.shape))
-    for (row, column), entry in np.ndenumerate(matrix):
-        ink = "white" if abs(entry) > 0.6 * bound else "black"
-        text = _number(float(entry) / 10.0**power)
-        axes.text(column, row, text, ha="center", va="center", fontsize=size, color=ink)
+def _places(axes: Axes, shape: tuple[int, ...]) -> list[Text]:
+    """Return an empty text in the middle of each entry."""
+    size = min(8.0, 42 / max(shape))
+    return [
+        axes.text(column, row, "", ha="center", va="center", fontsize=size)
+        for row, column in np.ndindex(*shape)
+    ]

@@ -6,7 +6,6 @@ Everything it writes is under OUTPUTS/wandb. W&B is imported only when a run is 
 from __future__ import annotations
 
 import atexit
-import io
 import math
 import os
 import shlex
@@ -17,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from icl.config.logger import LoggerSettings, under_agent
@@ -56,10 +56,14 @@ class WandbRun:
 
     def images(self, step: int, name: str, pictures: Pictures) -> None:
         import wandb
-        from PIL import Image
 
-        drawn = [wandb.Image(Image.open(io.BytesIO(png)), caption=caption) for caption, png in pictures]
-        self._put(step, {name: drawn if len(drawn) > 1 else drawn[0]})
+        with TemporaryDirectory() as folder:  # from files: of a picture in memory W&B writes a PNG anew
+            drawn = []
+            for i, (caption, png) in enumerate(pictures):
+                path = Path(folder, f"{i}.png")
+                path.write_bytes(png)
+                drawn.append(wandb.Image(str(path), caption=caption))
+            self._put(step, {name: drawn if len(drawn) > 1 else drawn[0]})
 
     def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         import wandb

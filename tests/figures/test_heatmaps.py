@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from icl.errors import InputError
+from icl.figures import heatmaps
 from icl.figures.heatmaps import free_of, heatmap_png, matrix_panels, panels_of, stack_panels, weight_panels
 from icl.tasks import DynamicalSystem
 
@@ -132,6 +133,22 @@ def test_entries_are_written_into_small_matrices_only():
     assert not differs(9)
     assert differs(5, layers=10)
     assert not differs(5, layers=11)
+
+
+def test_a_page_shows_nothing_of_the_picture_before():
+    """Neither its power of ten, numbers and their ink, a longer title, nor an entry that is not finite."""
+    first, second = RNG.normal(size=(2, 2, 3, 3)) * [[[[1.0]]], [[[1e-9]]]]
+    first[0, 0] = float("nan")
+
+    def draw(matrices: np.ndarray, title: str) -> bytes:
+        return heatmap_png({"$A_0$": matrices[0], "$A_1$": matrices[1]}, title, free=np.eye(3) > 0)
+
+    heatmaps._page.cache_clear()
+    alone = draw(second, "step 2")
+    heatmaps._page.cache_clear()
+    assert draw(first, "step 1, longer") != alone
+    assert draw(second, "step 2") == alone
+    assert heatmaps._page.cache_info().misses == 1
 
 
 @pytest.mark.parametrize("entry", [0.0, 1e-30, 1e30, float("nan"), float("inf"), -0.001])

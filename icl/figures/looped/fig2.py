@@ -40,7 +40,7 @@ class Fig2(Drawing):
             axes.set_xticks(range(len(arrays["loops_L"])), arrays["loops_L"])
             axes.set_yticks(range(len(arrays["contexts_N"])), arrays["contexts_N"])
             axes.set_xlabel("loops L")
-            outline(axes, sign_NL < 0)
+            outline(axes, np.argwhere(sign_NL < 0))
         next(iter(panels.values())).set_ylabel("context length n")
 
     def claims(self, records: Records) -> list[Claim]:
