@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 
 import pytest
 
+from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.errors import InputError
 from icl.events import ItemProgress, Message, StateChanged, WorkItem
+from icl.jobs.execution import run_all
 from icl.jobs.execution.task import QueuedRequest
 from icl.jobs.execution.workers import jobs_of, run_tasks
 from icl.jobs.requests.request import Document
@@ -53,6 +55,22 @@ def test_progress_too_and_each_line_with_its_item(tmp_path: Path) -> None:
         ]
 
 
+def test_figures_with_the_most_runs_begin_first_where_several_run_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many runs as the records of fresh outputs would count: those of ahn's Figure 6 take longest."""
+    begun: list[str] = []
+    monkeypatch.setattr(run_all, "run_tasks", lambda tasks, *_: begun.extend(task.item.id for task in tasks))
+    tasks = run_all.tasks_of("figure", "ahn/all", [f"paths.outputs={tmp_path}"], ConfigDirs())
+    run_all.run_all("figure", tasks, 1, lambda _: None)
+    assert begun == sorted(begun)
+    begun.clear()
+    run_all.run_all("figure", tasks, 2, lambda _: None)
+    assert sorted(begun[:2]) == ["ahn/fig6", "ahn/fig7"]
+    assert begun[-2:] == ["ahn/fig1", "ahn/fig2"]  # of one run
+    assert not list(tmp_path.glob("runs"))
+
+
 def test_as_many_as_there_are_cores_and_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LOKY_MAX_CPU_COUNT")
     monkeypatch.setattr("os.cpu_count", lambda: 8)
@@ -75,7 +93,9 @@ def test_a_script_need_not_ask_for_its_name(tmp_path: Path) -> None:
     script.write_text("""
 import multiprocessing, sys
 print("begun")
+from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
+from icl.jobs.execution import run_all
 from icl.jobs.execution.task import QueuedRequest
 from icl.jobs.execution.workers import run_tasks, jobs_of
 from pathlib import Path

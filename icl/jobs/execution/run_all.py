@@ -12,6 +12,7 @@ from icl.events import Event, Listener, Planned, StateChanged
 from icl.jobs.execution.cluster import Cluster
 from icl.jobs.execution.task import QueuedRequest, task_of
 from icl.jobs.execution.workers import run_tasks
+from icl.jobs.requests.figure import FigureRequest
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import SMOKE, Document, lookup_or_validate
 
@@ -37,6 +38,8 @@ def run_all(
         if isinstance(event, StateChanged) and event.state != "running":
             ended.append(event)
 
+    if jobs > 1:  # a long one that begins last leaves the other workers without work
+        tasks = sorted(tasks, key=lambda task: -_count_runs(task))
     for task in tasks[1:]:
         task.session.cache[SMOKE] = True  # the first states it for all
     listener(Planned(len(tasks), 0))
@@ -49,6 +52,10 @@ def run_all(
         "seconds": time.monotonic() - started,
     }
     return document, sum(event.state == "failed" for event in ended)
+
+
+def _count_runs(task: QueuedRequest) -> int:
+    return task.request.count_runs(task.session) if isinstance(task.request, FigureRequest) else 0
 
 
 def _ids(kind: str, which: str, configs: ConfigDirs) -> list[str]:

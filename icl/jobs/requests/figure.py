@@ -14,6 +14,7 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -177,6 +178,13 @@ class FigureRequest:
     def missing(self, session: Session) -> list[TrainRequest]:
         """Return the runs that are to be trained, as far as they are known beforehand."""
         return list(self._dry_run(session).missing.values())
+
+    def count_runs(self, session: Session) -> int:
+        """Return how many runs it is drawn from, done or not, as far as they are known beforehand."""
+        counted = _RunCounter(FigureRunner(self.scale, replace(session, figure=self.id)))
+        with suppress(Exception):  # whatever comes of runs that are not there
+            self.experiment.records(counted)
+        return len(counted.missing)
 
     def _made(self, session: Session) -> Mapping[str, RunRecord]:
         dry = self._dry_run(session)
@@ -516,6 +524,15 @@ class _DryRunner(FigureRunner):
             return found
         unmade: Any = _MissingRun(name, mark, {"settings": dict(science)}, science.get("seeds", []))
         return unmade
+
+
+class _RunCounter(_DryRunner):
+    """Takes every run for a missing one: none is looked up or validated."""
+
+    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
+        request = self.parse(self.chosen(experiment, overrides))
+        self.missing[request.identity] = request
+        return _unmade(request)
 
 
 def _unmade(request: TrainRequest) -> RunRecord:
