@@ -43,9 +43,23 @@ def pytest_configure(config: pytest.Config) -> None:
         os.mkdir(os.environ[name])
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort long tests first, so that the other processes have enough to do meanwhile."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deal the slow tests to the processes, each of which begins with an equal share of the list: what is
+    left at the end is short, and any of them can take it."""
+
+    def seconds(item: pytest.Item) -> float:
+        marker = item.get_closest_marker("slow")
+        return 0.0 if marker is None else next(iter(marker.args), 20.0)
+
+    slow = sorted(filter(seconds, items), key=seconds, reverse=True)
+    others = [item for item in items if not seconds(item)]
+    total, processes = len(items), getattr(config, "workerinput", {}).get("workercount", 1)
+    items.clear()
+    for k in range(processes):
+        dealt = slow[k::processes]
+        more = max((total - len(items)) // (processes - k) - len(dealt), 0)  # as xdist cuts the list
+        items += dealt + others[:more]
+        del others[:more]
 
 
 @pytest.fixture

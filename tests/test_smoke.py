@@ -52,7 +52,7 @@ def of_each_number_is_said_what_it_is(document: dict) -> None:
     assert all(kinds[name] == "sampled" for name in known), document
 
 
-@pytest.mark.slow
+@pytest.mark.slow(180)
 def test_reproduce_makes_every_check_and_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Make everything once from nothing, a paper's figures first, then find all of it again; and the
     experiments that no figure trains as they are."""

@@ -51,6 +51,7 @@ class Counts:
         return {"started": started, "by zero": 1 / 0 if self.then == "fails" else None}
 
 
+@pytest.mark.slow
 def test_jobs_end_fail_die_and_are_queued_again(tmp_path):
     heard = []
     requests = [Counts("again", ends=1), Counts("fails", then="fails"), Counts("dies", then="dies")]
@@ -81,6 +82,7 @@ class Held:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("launcher", "signum", "code", "seeds", "begun"),
     [

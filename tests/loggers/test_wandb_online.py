@@ -220,6 +220,7 @@ for name in ("run-1", "run-2"):
     assert [row["loss"] for row in uploaded_by(line, tmp_path).runs["run-1"].rows] == [1.0]
 
 
+@pytest.mark.slow
 def test_a_server_that_takes_no_files_is_waited_for_once(tmp_path: Path) -> None:
     """Wait once, also in processes that the first one starts."""
     body = """

@@ -58,6 +58,7 @@ def test_wheel_holds_every_module_plugin_and_config_and_nothing_else(wheel: Path
     assert contents(wheel) - {"icl/conf/__init__.py"} == modules | configs
 
 
+@pytest.mark.slow
 def test_types_are_those_of_the_source_distribution_too(tmp_path: Path) -> None:
     with tarfile.open(build("sdist", tmp_path)) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
