@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-PRODUCT, LINEAR, ENTRYWISE, GATHER, ROW_SUMS = range(5)  # kinds, as tiles.h numbers them
+PRODUCT, LINEAR, ENTRYWISE, GATHER, ROW_SUMS, SQUARED_NORM = range(6)  # kinds, as tiles.h numbers them
 NONE, ADD, ASSIGN, WITH_PLUS = range(4)
 Slots = npt.NDArray[np.int64]
 
@@ -51,7 +51,7 @@ def view_of(slots: Slots) -> View | None:
 
 def size_of(kind: int, shape: tuple[int, int]) -> int:
     """Return the number of slots that an operation's result has."""
-    return shape[0] if kind == ROW_SUMS else shape[0] * shape[1]
+    return {ROW_SUMS: shape[0], SQUARED_NORM: 1}.get(kind, shape[0] * shape[1])
 
 
 @dataclass(frozen=True)

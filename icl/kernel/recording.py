@@ -18,7 +18,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.kernel.program import ENTRYWISE, LINEAR, PRODUCT, ROW_SUMS, Program, Slots, size_of
+from icl.kernel.program import (
+    ENTRYWISE,
+    LINEAR,
+    PRODUCT,
+    ROW_SUMS,
+    SQUARED_NORM,
+    Program,
+    Slots,
+    size_of,
+)
 
 REPLICA = 1 << 40  # between one replica's slots and the next one's: no operation may mix them
 LARGEST = 128  # rows or columns of a matrix
@@ -315,7 +324,8 @@ def _lifted_apart(M: Any, X: Any) -> tuple[Symbol, Symbol]:
 
 
 def _squared_norm(X: Symbol) -> Symbol:
-    return X.square().sum((1, 2))
+    rows = X.of_one()[..., 0]
+    return X.recording.of_one(X.recording.new(SQUARED_NORM, (rows.shape[0], rows.shape[1]), rows)[0])
 
 
 def _pad(symbol: Symbol, pad: tuple[int, ...], mode: str = "constant", value: float | None = None) -> Symbol:

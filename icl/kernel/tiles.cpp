@@ -21,7 +21,8 @@ enum { MOST_ROWS = 5, MOST_COLS = 6 };
 #else
 enum { MOST_ROWS = 3, MOST_COLS = 4 };
 #endif
-enum { LONGEST_ROW = 8, LARGEST_UNROLLED = 8 };
+enum { LONGEST_ROW = 8 };
+enum { AHEAD = 128 };  // bytes: the next tile's prompts would come too late
 
 // Strides and offsets from the memory's beginning are in bytes.
 struct Matrix {
@@ -177,14 +178,15 @@ struct Tiles {
             }
     }
 
-    // c = a * b entry by entry, or c + a * b
+    // c = alpha a * b entry by entry, or c + alpha a * b
     template <bool ADDED>
     static void multiplied(char* memory, const Step& step) {
         const Matrix c = step.c, a = step.a, b = step.b;
         const int64_t rows = step.rows, cols = step.cols;
+        const T alpha = T(step.alpha);
         for (int64_t i = 0; i < rows; i++)
             for (int64_t j = 0; j < cols; j++) {
-                V &to = at(memory, c, i, j), part = at(memory, a, i, j) * at(memory, b, i, j);
+                V &to = at(memory, c, i, j), part = alpha * at(memory, a, i, j) * at(memory, b, i, j);
                 to = ADDED ? to + part : part;
             }
     }
@@ -206,6 +208,20 @@ struct Tiles {
             for (int64_t j = 1; j < cols; j++) sum += at(memory, a, i, j);
             at(memory, c, i, 0) = sum;
         }
+    }
+
+    // Four sums, none of which waits for another.
+    static void squared_norm(char* memory, const Step& step) {
+        const Matrix c = step.c, a = step.a;
+        const int64_t rows = step.rows, cols = step.cols;
+        V sum[4] = {};
+        for (int64_t i = 0; i < rows; i++) {
+            int64_t j = 0;
+            for (; j + 4 <= cols; j += 4)
+                for (int k = 0; k < 4; k++) sum[k] += at(memory, a, i, j + k) * at(memory, a, i, j + k);
+            for (; j < cols; j++) sum[0] += at(memory, a, i, j) * at(memory, a, i, j);
+        }
+        at(memory, c, 0, 0) = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     }
 
     static void gathered(char* memory, const Step& step) {
@@ -256,6 +272,8 @@ struct Tiles {
                 return listed(plan, gathered, op.out, 0, program.lists + op.list, op.cols);
             case ROW_SUMS:
                 return entries(plan, row_sums, {op.out * BYTES, BYTES, 0}, a, a, op.rows, op.cols);
+            case SQUARED_NORM:
+                return entries(plan, squared_norm, out, a, a, op.rows, op.cols);
         }
     }
 
@@ -289,6 +307,10 @@ struct Tiles {
             case ROW_SUMS:
                 if (op.a.mode)
                     entries(plan, op.a.mode == ADD ? scaled<true> : scaled<false>, of_a, {out.at, BYTES, 0}, out, op.rows, op.cols);
+                return;
+            case SQUARED_NORM:
+                if (op.a.mode)
+                    entries(plan, op.a.mode == ADD ? multiplied<true> : multiplied<false>, of_a, a, {out.at, 0, 0}, op.rows, op.cols, 2);
         }
     }
 
@@ -330,7 +352,7 @@ struct Tiles {
             V* slot = X + input.slot;
             if (valid == LANES) {
                 for (int64_t i = 0; i < input.count; i++, data += block.batch) {
-                    __builtin_prefetch(data + LANES);
+                    __builtin_prefetch((const char*)data + AHEAD);
                     memcpy(slot + i, data, sizeof(V));
                 }
             } else {
