@@ -24,6 +24,8 @@ from icl.algorithms import Contexts, GradientDescent, LeastSquares, search_gd
 from icl.errors import InputError, reals, whole
 from icl.experiments.ahn.trained import MOST_BATCHES, identity, sampled_risk
 from icl.experiments.runner import Runner
+from icl.models import LinearTransformer
+from icl.models.batched import batch_last
 from icl.random import generator
 from icl.ranges import MOST_PROMPTS
 from icl.runs.record import RunRecord
@@ -172,11 +174,17 @@ def search_steps(law: LinearRegressionLaw, S_RCDD: Tensor, layers: int) -> dict[
 def context_losses(
     predictors: Mapping[str, PairedPredictor], law: LinearRegressionLaw, S_RCDD: Tensor
 ) -> dict[str, np.ndarray]:
-    """Return the loss of each predictor on each context, (R, C): all meet the same prompts."""
+    """Return the loss of each predictor on each context, (R, C): all meet the same prompts, but for stacks,
+    whose average over these is known in closed form."""
     found: dict[str, list[Tensor]] = {name: [] for name in predictors}
+    roots = law.label_root_REK, law.query_root_RED
     for S_RKDD in S_RCDD.split(CHUNK, dim=1):
         prompt = basis_prompts(law, S_RKDD)
         for name, predictor in predictors.items():
+            if isinstance(predictor, LinearTransformer):
+                S_RDDK = batch_last(S_RKDD)
+                found[name].append(predictor.risk_of_contexts(S_RDDK, *roots, read_out=law.read_out))
+                continue
             square_RB = (predictor.predict(prompt) - prompt.target_RB).square()
             found[name].append(square_RB.unflatten(1, (S_RKDD.shape[1], -1)).sum(-1))
     return {name: torch.cat(chunks, dim=1).numpy() for name, chunks in found.items()}
