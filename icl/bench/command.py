@@ -45,7 +45,7 @@ class Ran:
 
 
 def run_icl(*args: str) -> Ran:
-    """`icl ARGS format=json`, with logger=none where no other is named."""
+    """Run `icl ARGS format=json`, with logger=none where no other is named."""
     named = args[0] in NO_LOGGER or any(arg.startswith("logger=") for arg in args)
     common = ["format=json", *([] if named else ["logger=none"])]
     read, write = os.pipe()

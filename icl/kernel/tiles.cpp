@@ -22,7 +22,7 @@ enum { MOST_ROWS = 5, MOST_COLS = 6 };
 enum { MOST_ROWS = 3, MOST_COLS = 4 };
 #endif
 enum { LONGEST_ROW = 8 };
-enum { AHEAD = 128 };  // bytes: the next tile's prompts would come too late
+enum { AHEAD = 128 };  // bytes from the prompts that are read to those that are asked for: two tiles of AVX-512
 
 // Strides and offsets from the memory's beginning are in bytes.
 struct Matrix {
@@ -210,7 +210,7 @@ struct Tiles {
         }
     }
 
-    // Four sums, none of which waits for another.
+    // c = sum of a[i, j]^2, by four sums, none of which waits for another
     static void squared_norm(char* memory, const Step& step) {
         const Matrix c = step.c, a = step.a;
         const int64_t rows = step.rows, cols = step.cols;

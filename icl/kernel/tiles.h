@@ -16,7 +16,7 @@ enum Kind {
     ENTRYWISE = 2,  // out = a * b, entry by entry
     GATHER = 3,     // out[i] = slot list[i]
     ROW_SUMS = 4,   // out[i] = sum_j a[i, j]
-    SQUARED_NORM = 5,  // out[0] = sum_ij a[i, j]^2
+    SQUARED_NORM = 5,  // out = sum_ij a[i, j]^2
 };
 
 // `out` is contiguous: rows x cols, row by row. Gradients at -1 are not wanted.

@@ -57,7 +57,8 @@ class WandbRun:
     def images(self, step: int, name: str, pictures: Pictures) -> None:
         import wandb
 
-        with TemporaryDirectory() as folder:  # from files: of a picture in memory W&B writes a PNG anew
+        # From files: of a picture in memory W&B writes a PNG anew.
+        with TemporaryDirectory(dir=self._home) as folder:
             drawn = []
             for i, (caption, png) in enumerate(pictures):
                 path = Path(folder, f"{i}.png")

@@ -136,7 +136,8 @@ def test_entries_are_written_into_small_matrices_only():
 
 
 def test_a_page_shows_nothing_of_the_picture_before():
-    """Neither its power of ten, numbers and their ink, a longer title, nor an entry that is not finite."""
+    """Compare with a page of its own, after a picture with another power of ten, other numbers and inks, a
+    longer title and an entry that is not finite."""
     first, second = RNG.normal(size=(2, 2, 3, 3)) * [[[[1.0]]], [[[1e-9]]]]
     first[0, 0] = float("nan")
 

@@ -174,14 +174,14 @@ def search_steps(law: LinearRegressionLaw, S_RCDD: Tensor, layers: int) -> dict[
 def context_losses(
     predictors: Mapping[str, PairedPredictor], law: LinearRegressionLaw, S_RCDD: Tensor
 ) -> dict[str, np.ndarray]:
-    """Return the loss of each predictor on each context, (R, C): all meet the same prompts, but for stacks,
-    whose average over these is known in closed form."""
+    """Return the loss of each predictor on each context, (R, C). All meet the same prompts, but for sparse
+    stacks, whose average over these prompts is known in closed form."""
     found: dict[str, list[Tensor]] = {name: [] for name in predictors}
     roots = law.label_root_REK, law.query_root_RED
     for S_RKDD in S_RCDD.split(CHUNK, dim=1):
         prompt = basis_prompts(law, S_RKDD)
         for name, predictor in predictors.items():
-            if isinstance(predictor, LinearTransformer):
+            if isinstance(predictor, LinearTransformer) and predictor.parametrization.sparse:
                 S_RDDK = batch_last(S_RKDD)
                 found[name].append(predictor.risk_of_contexts(S_RDDK, *roots, read_out=law.read_out))
                 continue

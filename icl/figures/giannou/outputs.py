@@ -140,10 +140,9 @@ def lost_beyond(arrays: Arrays, models: Sequence[str]) -> tuple[dict[str, float]
 
 
 def with_control(decided: Decision, distance: float) -> Decision:
-    """Return what is decided of a departure; undecided where the distance without its cause is one, too."""
-    if decided.verdict == "holds" and not distance < LOST:
-        return replace(decided, verdict="undecided")
-    return decided
+    """Return what is decided of a departure from the line. `distance` is the control's, which lacks what is
+    said to cause it: where that leaves the line, too, the verdict is undecided."""
+    return decided if distance < LOST else replace(decided, verdict="undecided")
 
 
 def run_name(mask: str, depth: int) -> str:

@@ -14,7 +14,6 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -129,10 +128,10 @@ class FigureRequest:
             left = "not drawn in this style yet"
         return Found(shown or document, path, record, stale, left)
 
-    def _dry_run(self, session: Session) -> _DryRunner:
+    def _dry_run(self, session: Session, *, validated: bool = True) -> _DryRunner:
         """Validate all runs known beforehand, so that none is made if a later one is impossible."""
         runner = FigureRunner(self.scale, replace(session, figure=self.id), self.archive)
-        dry = _DryRunner(runner)
+        dry = _DryRunner(runner, validated)
         try:
             self.experiment.records(dry)
         except InputError:
@@ -175,16 +174,10 @@ class FigureRequest:
             found = [one for one in drawn if is_as_shipped(one)]
         return next(iter(found), None)
 
-    def missing(self, session: Session) -> list[TrainRequest]:
-        """Return the runs that are to be trained, as far as they are known beforehand."""
-        return list(self._dry_run(session).missing.values())
-
-    def count_runs(self, session: Session) -> int:
-        """Return how many runs it is drawn from, done or not, as far as they are known beforehand."""
-        counted = _RunCounter(FigureRunner(self.scale, replace(session, figure=self.id)))
-        with suppress(Exception):  # whatever comes of runs that are not there
-            self.experiment.records(counted)
-        return len(counted.missing)
+    def missing(self, session: Session, *, validated: bool = True) -> list[TrainRequest]:
+        """Return the runs that are to be trained, as far as they are known beforehand. Validating them takes
+        seconds."""
+        return list(self._dry_run(session, validated=validated).missing.values())
 
     def _made(self, session: Session) -> Mapping[str, RunRecord]:
         dry = self._dry_run(session)
@@ -489,9 +482,10 @@ class _DryRunner(FigureRunner):
     them to the runner that will make them. `missing` are those to be trained, `archived` those that the
     archive has."""
 
-    def __init__(self, runner: FigureRunner) -> None:
+    def __init__(self, runner: FigureRunner, validates: bool) -> None:
         super().__init__(runner.scale, runner.session, runner.archive)
         self.runner, self.anew, self.validated = runner, runner.anew, runner.validated
+        self.validates = validates
         self.missing: dict[str, TrainRequest] = {}
         self.archived: list[RunRecord] = []
 
@@ -502,7 +496,7 @@ class _DryRunner(FigureRunner):
         if found is not None:
             self.archived.append(found)
             return found
-        if request.lookup(self.session) is None:
+        if self.validates and request.lookup(self.session) is None:
             request.validate()
         if request.needs_training(self.session):
             self.missing[request.identity] = request
@@ -524,15 +518,6 @@ class _DryRunner(FigureRunner):
             return found
         unmade: Any = _MissingRun(name, mark, {"settings": dict(science)}, science.get("seeds", []))
         return unmade
-
-
-class _RunCounter(_DryRunner):
-    """Takes every run for a missing one: none is looked up or validated."""
-
-    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
-        request = self.parse(self.chosen(experiment, overrides))
-        self.missing[request.identity] = request
-        return _unmade(request)
 
 
 def _unmade(request: TrainRequest) -> RunRecord:

@@ -9,7 +9,7 @@ import yaml
 
 from icl.algorithms import GradientDescent, LeastSquares
 from icl.experiments.ahn import paired
-from icl.models import LinearTransformer, SparseAB
+from icl.models import Full, LinearTransformer, SparseA, SparseAB
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
 from icl.theory.ahn.invariant_risk import InvariantRisk
@@ -37,10 +37,12 @@ def make_run(tmp_path, law, weights):
     return RunRecord(tmp_path, {"seeds": SEEDS, "fingerprint": "f" * 12, "digest": "d", "attempt": 1})
 
 
-def test_model_loss_is_its_conditional_expectation():
+@pytest.mark.parametrize("family_of", [SparseA, SparseAB, Full])
+@pytest.mark.parametrize(("dim", "layers", "context"), [(5, 3, 8), (1, 1, 1), (2, 4, 1), (6, 2, 3)])
+def test_model_loss_is_its_conditional_expectation(family_of, dim, layers, context):
     """Compare the closed form in S that training uses with what the model predicts on the basis prompts."""
-    law = make_law()
-    family = SparseAB(law.dim, 3, init_std=0.3)
+    law = LinearRegression(dim=dim, context=context, task_covariance="inverse").law(SEEDS)
+    family = family_of(dim, layers, init_std=0.3)
     family.initialise(SEEDS)
     model = LinearTransformer(family.requires_grad_(False))
     S_RCDD = paired.contexts(law, SEEDS, "eval", 5)

@@ -295,9 +295,16 @@ def test_outputs_by_two_routes(third):
     assert verdicts(fig4.Fig4().claims({"outputs": record(weights=bent)}))[1] == "fails"
     follows = {f"kappa1_masked_L{depth}_same_RG": found["line_G"] + np.zeros((2, 1)) for depth in (1, 2)}
     lost = {f"kappa1_masked_L{depth}_clipped_RG": np.zeros((2, len(found["x_G"]))) for depth in (1, 2)}
-    for arrays, verdict in ((lost, "undecided"), (lost | follows, "holds")):
+    kept = {name.replace("same", "clipped"): line for name, line in follows.items()}
+    wrong = {name.replace("clipped", "same"): zero for name, zero in lost.items()}
+    for arrays, verdict in (
+        (lost | wrong, "undecided"),
+        (kept | wrong, "undecided"),
+        (lost | follows, "holds"),
+        (kept | follows, "fails"),
+    ):
         claims = fig4.Fig4().claims({"outputs": record(weights=dict(found) | arrays)})
-        assert claims[2].verdict == verdict, "a loss without the clip is none of the clip"
+        assert claims[2].verdict == verdict, "a model that leaves the line without the clip decides nothing"
     newton = found["newton_identity_3_TKG"][2].mean(0)
     assert np.abs(newton - found["line_G"]).max() < 0.2 * np.abs(found["line_G"]).max()
 
