@@ -7,8 +7,7 @@ import pytest
 from icl.config.search_path import ConfigDirs
 from icl.jobs.stored.catalog import entries
 from icl.verdicts import VERDICTS
-from scripts.pages.papers import records
-from scripts.pages.render import NUMBER, ROOT
+from scripts.render import NUMBER, ROOT, records
 
 PAPERS = ("ahn", "giannou", "lds", "xie")
 LISTED = {(group, entry.id) for group in ("check", "figure") for entry in entries(group, ConfigDirs())}
