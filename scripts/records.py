@@ -15,7 +15,18 @@ from pathlib import Path
 from typing import Any
 
 RECORDS = Path(__file__).parents[1] / "docs" / "records"
-CHECK = ("reference", "claim", "verdict", "expected", "settings", "measured", "exact", "kinds", "control", "notes")
+CHECK = (
+    "reference",
+    "claim",
+    "verdict",
+    "expected",
+    "settings",
+    "measured",
+    "exact",
+    "kinds",
+    "control",
+    "notes",
+)
 CLAIM = ("claim", "measured", "verdict", "expected")
 
 
