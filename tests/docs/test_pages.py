@@ -1,4 +1,4 @@
-"""Tests of README and docs: numbers are those of the records, links lead somewhere, formulas read on a forge."""
+"""Tests of README and docs: numbers are those of the records, links lead somewhere, formulas are read."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def test_forms_of_a_number() -> None:
 
 @pytest.mark.parametrize("page", WORDS, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_a_page_reads_on_a_forge(page: Path) -> None:
-    """Find no HTML formula, no command that Markdown takes for an escape or GitHub refuses, no stray dollar."""
+    """Find no HTML formula, no command that Markdown or GitHub misreads, no stray dollar."""
     text = page.read_text("utf-8")
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
     assert "{{" not in text and not re.search(r"<(svg|math)\b", prose)
