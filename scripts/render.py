@@ -4,7 +4,8 @@ A page is committed in its final form. A comment behind a number names its sourc
 
     0.1336<!-- ahn/theorem3 measured.risk .4f -->
 
-`*` stands for every key; `min:.4f` and `max:.4f` then show the least or the greatest. `|.4f` leaves out the sign.
+`*` stands for every key; `min:.4f` and `max:.4f` then show the least or the greatest.
+`|.4f` leaves out the sign.
 """
 
 from __future__ import annotations
