@@ -7,7 +7,7 @@ K starts, B prompts, L layers, D covariates, V = (2L - 1) D^2 variables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -21,6 +21,8 @@ from icl.checks.ahn.support.ensemble import Risk, descend_each
 from icl.checks.ahn.support.judge_critical_set import minimum_below
 from icl.checks.settings import law_of
 from icl.checks.verdict import CONFIDENCE
+from icl.kernel import library
+from icl.kernel.fused import Fused
 from icl.models.gram import sparse_expected_risk
 from icl.progress import track
 from icl.random import generator
@@ -73,9 +75,14 @@ class RandomStarts:
         S_KDDB = W_KBDD.movedim(1, -1).contiguous()
 
         def risk_on(prompts: int) -> Risk:
+            mean_risk = _through_the_kernel(_mean_risk)
+            shown_KDDB, shown_KB = S_KDDB[..., :prompts].contiguous(), weight_KB[:, :prompts].contiguous()
+
             def risk(theta_KV: Tensor, index: Tensor) -> Tensor:
-                terms_KB = _risks(*self.matrices(theta_KV), S_KDDB[index, ..., :prompts])
-                return (weight_KB[index, :prompts] * terms_KB).mean(1)
+                A_KLDD, B_KLDD = self.matrices(theta_KV)
+                every = len(index) == self.starts  # most calls: then nothing is copied
+                S, weight = (shown_KDDB, shown_KB) if every else (shown_KDDB[index], shown_KB[index])
+                return mean_risk({"A": A_KLDD, "B": B_KLDD}, {"S": S, "weight": weight})
 
             return risk
 
@@ -131,7 +138,28 @@ def _tracked(steps: range) -> Iterator[int]:
     return track(steps, "iterations of all starts", len(steps))
 
 
+def _mean_risk(weights: Mapping[str, Tensor], prompts: Mapping[str, Tensor]) -> Tensor:
+    terms_KB = _risks(weights["A"], weights["B"], prompts["S"])
+    return (terms_KB * prompts["weight"]).mean(-1)
+
+
+def _through_the_kernel(risk: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return `risk` as recorded programs of the compiled kernel, one for each number of rows; as it is where
+    there is no kernel."""
+    if library.why_none() is not None:
+        return risk
+    recorded: dict[int, Fused] = {}
+
+    def fused(weights: Mapping[str, Tensor], prompts: Mapping[str, Tensor]) -> Tensor:
+        rows = len(prompts["S"])
+        if rows not in recorded:
+            recorded[rows] = Fused(risk, {k: w.detach() for k, w in weights.items()}, prompts)
+        return recorded[rows](weights, prompts)
+
+    return fused
+
+
 def _risks(A_KLDD: Tensor, B_KLDD: Tensor, S_KDDB: Tensor) -> Tensor:
     """(K, B): risk given each context, x and w ~ N(0, I)."""
-    identity_KDD = torch.eye(A_KLDD.shape[-1], dtype=torch.float64).expand(len(A_KLDD), -1, -1)
+    identity_KDD = torch.eye(A_KLDD.shape[-1], dtype=torch.float64).expand(A_KLDD.shape[0], -1, -1)
     return sparse_expected_risk(A_KLDD, B_KLDD, S_KDDB, identity_KDD, identity_KDD)
