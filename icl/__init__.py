@@ -4,8 +4,8 @@
     icl.train("ahn/theorem3", seeds=[0, 1], **{"optimizer.lr": 0.02})   a training run, all its seeds at once
     icl.figure("ahn/fig1", scale="smoke")                               a figure and its claims
     icl.reproduce(only=["ahn"])                                         every check, every figure, the report
-    icl.sweep(path)                                                     a sweep's table: rows, or a DataFrame
-    icl.runs(**{"optimizer.lr": 0.02})                                  the runs there are, the newest first
+    icl.sweep(path)                                                     a sweep's table, a list of rows
+    icl.list_runs(**{"optimizer.lr": 0.02})                             the runs there are, the newest first
     icl.load_run(path)                                                  a finished run: model, law, metrics
     icl.exact_risk(P, Q, context=20)                                    the risk of given weights, not sampled
 
@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any
 from icl.resolver import at as _at  # noqa: F401  its import has OmegaConf know ${at:...}
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "check", "exact_risk", "figure", "load_run", "reproduce", "runs", "sweep", "train"]
+__all__ = [
+    "__version__", "check", "exact_risk", "figure", "list_runs", "load_run", "reproduce", "sweep", "train",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from icl.events import Listener
-    from icl.jobs.stored.run_list import RunList
+    from icl.jobs.stored.run_list import ListedRun
     from icl.notebook import FigureDict, ResultDict
     from icl.runs.sweeps import Table
     from icl.training.load import TrainedRun
@@ -83,8 +85,7 @@ def figure(
 ) -> FigureDict:
     """`icl figure figure=NAME figure.KEY=VALUE ...` as a dict: files, and claims with their verdicts.
 
-    `.figure` of it is a matplotlib Figure, `.data` a list of rows of everything drawn, of every seed, and
-    `.data.to_pandas()` a DataFrame: `icl.figure("ahn/fig1", width=3.3, **{"experiment.layers": 2}).figure`.
+    `.figure` of it is a matplotlib Figure: `icl.figure("ahn/fig1", width=3.3, layers=2).figure`.
     """
     from icl.api import run
 
@@ -106,31 +107,25 @@ def reproduce(
 
 def sweep(path: Folder) -> Table:
     """Return what the jobs of the sweep in this folder have found: a list of rows with the columns of
-    sweep.csv, one for each job and seed; `.to_pandas()` makes a DataFrame of it. Jobs that are not done have
-    no numbers."""
-    from icl.runs.code import current_digest
+    sweep.csv, one for each job and seed. Jobs that are not done have no numbers."""
     from icl.runs.sweeps import read_sweep
 
     stored = read_sweep(str(path))
-    return stored.table([stored.outcome(job, current_digest) for job in stored.jobs])
+    return stored.table([stored.outcome(job) for job in stored.jobs])
 
 
-def runs(outputs: Folder = "outputs", *, every: bool = False, **settings: Any) -> RunList:
-    """`icl runs KEY=VALUE ...` as a list, the newest first. Each has `.path`, `.name`, `.status`, `.differs`,
-    `.metrics`, and `.load()`, which is load_run; `.to_pandas()` of the list makes a DataFrame.
+def list_runs(outputs: Folder = "outputs", **settings: Any) -> list[ListedRun]:
+    """`icl runs KEY=VALUE ...` as a list, the newest first. Each has `.path`, `.name`, `.status`, `.metrics`,
+    `.config`, and `.load()`, which is load_run; `.document()` is a row for pandas.DataFrame."""
+    from icl.jobs.stored.run_list import list_runs
 
-    `every`: also the runs that figures have trained for themselves, as all=true. (The package of this name,
-    icl.runs, is called as this function is.)
-    """
-    from icl.jobs.stored.run_list import listed_runs
-
-    return listed_runs(outputs, settings, every=every)  # type: ignore[arg-type]
+    return list_runs(outputs, settings)  # type: ignore[arg-type]
 
 
 def load_run(path: Folder) -> TrainedRun:
     """Return the finished run in folder `path`: `.model(x, y, x_query)` predicts, `.law` draws prompts;
-    `.A` of shape (seeds, layers, d, d), `.B`, `.Sigma`, `.U`, `.metrics`, `.config`, `.to_pandas()`, and
-    `.curve("loss")`: the steps, and values of shape (seeds, steps)."""
+    `.A` of shape (seeds, layers, d, d), `.B`, `.Sigma`, `.weights`, `.metrics`, `.config`, `.to_pandas()`,
+    and `.curve("loss")`: the steps, and values of shape (seeds, steps)."""
     from icl.training.load import load_run as load
 
     return load(path)  # type: ignore[arg-type]

@@ -14,7 +14,6 @@ from typing import Any
 from icl.config.compose import Composed, compose
 from icl.config.search_path import ConfigDirs
 from icl.config.values import literal
-from icl.errors import InputError
 from icl.events import Listener, quiet
 from icl.jobs.execution import reproduce
 from icl.jobs.requests.check import CheckRequest
@@ -24,7 +23,7 @@ from icl.jobs.requests.request import run_request
 from icl.notebook import FigureDict, ResultDict
 
 Folder = str | PathLike[str]
-_COMMON = ("scale", "force", "logger", "verbose", "from", "hours", "budget")
+_COMMON = ("scale", "force", "stale", "logger", "verbose", "from")
 
 
 def run(
@@ -42,15 +41,13 @@ def run(
     option = f"{group}={configs.one_option(group, name)}"
     within = "" if verb == "train" else f"{verb}."
     composed = _composed(configs, verb, [option], settings, within, outputs)
-    if composed.settings["cluster"] is not None:
-        raise InputError(f"cluster: sends the jobs of icl {verb} -m; here one runs in this process")
     request, session = parse(verb, composed, configs)
     session = replace(session, on_event=on_event or quiet)
     if outputs is None and isinstance(request, CheckRequest):
         return ResultDict(request.measure(session))
     document = run_request(request, session)
     if isinstance(request, FigureRequest):
-        return FigureDict(document, partial(request.draw, session), partial(request.data, session))
+        return FigureDict(document, partial(request.draw, session))
     return ResultDict(document)
 
 

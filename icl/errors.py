@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,9 +39,26 @@ class Interrupted(BaseException):
         self.signum = signum
 
 
+_FULL, _ASKED = "HYDRA_FULL_ERROR", "ICL_FULL_ERROR"
+
+
 def full_errors() -> bool:
-    """Return True if HYDRA_FULL_ERROR asks for tracebacks."""
-    return os.environ.get("HYDRA_FULL_ERROR") == "1"
+    """Return True if the user's HYDRA_FULL_ERROR asks for tracebacks."""
+    return os.environ.get(_ASKED, os.environ.get(_FULL)) == "1"
+
+
+@contextlib.contextmanager
+def hydra_raises() -> Iterator[None]:
+    """Let Hydra raise errors, which it prints over several lines else."""
+    before = {name: os.environ.get(name) for name in (_FULL, _ASKED)}
+    os.environ[_ASKED], os.environ[_FULL] = before[_FULL] or "0", "1"
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
 
 
 def one_line(error: BaseException) -> str:
@@ -90,6 +108,16 @@ def whole(key: str, value: Any, low: int, high: int | None = None) -> int:
         span = f"an integer of at least {low}" if open_ended else f"an integer from {low} to {most}"
         raise InputError(f"{key}={value}: must be {span}")
     return int(value)
+
+
+def rising(key: str, value: Any, low: int, high: int, least: int = 1) -> list[int]:
+    """Return at least so many integers in rising order."""
+    if isinstance(value, str) or not isinstance(value, Sequence) or len(value) < least:
+        raise InputError(f"{key}={value}: must be a list of at least {least} integers")
+    numbers = [whole(key, number, low, high) for number in value]
+    if sorted(set(numbers)) != numbers:
+        raise InputError(f"{key}={numbers}: must be in rising order")
+    return numbers
 
 
 def real(key: str, value: Any, low: float | None = None, *, open_low: bool = False) -> float:

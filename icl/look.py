@@ -62,7 +62,7 @@ class Look:
         for name in self.style:
             own |= _settings(name)
         scale = float(own.get("font.size", base["font.size"])) / float(base["font.size"])
-        sizes = {key: scale * value for key, value in base.items() if key.endswith("size")}
+        sizes = {key: scale * base[key] for key in base if key.endswith("size") and key != "lines.markersize"}
         return {**base, **sizes, **own}
 
 

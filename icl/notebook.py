@@ -9,14 +9,12 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl.runs.metric_kinds import kind_of
+from icl.metrics import kind_of
 from icl.text import brief, control_sentence, measurement, numbers
 from icl.verdicts import KINDS, error_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from icl.runs.sweeps import Table
 
 _COLOURS = {"holds": "#1a7f37", "fails": "#b35900", "undecided": "#666666"}
 
@@ -29,22 +27,15 @@ class ResultDict(dict[str, Any]):
 
 
 class FigureDict(ResultDict):
-    """The document of a figure, with `.figure`, a matplotlib Figure, and `.data`, a row for each seed and
-    point drawn (`.data.to_pandas()` makes a DataFrame)."""
+    """The document of a figure, with `.figure`, a matplotlib Figure."""
 
-    def __init__(
-        self, document: Mapping[str, Any], draw: Callable[[], Figure], data: Callable[[], Table]
-    ) -> None:
+    def __init__(self, document: Mapping[str, Any], draw: Callable[[], Figure]) -> None:
         super().__init__(document)
-        self._draw, self._data = draw, data
+        self._draw = draw
 
     @functools.cached_property
     def figure(self) -> Figure:
         return self._draw()
-
-    @functools.cached_property
-    def data(self) -> Table:
-        return self._data()
 
 
 def _html(document: Mapping[str, Any]) -> Iterator[str]:
@@ -73,7 +64,7 @@ def _check(document: Mapping[str, Any]) -> Iterator[str]:
         kind = f" ({number.kind})" if number.kind else ""
         entries = [f"{name}: {value}" for name, value in number.entries]
         value = "<br>".join(escape(text) for text in [f"{number.value}{kind}".strip(), *entries] if text)
-        told = "<br>".join(escape(text) for text in [number.meaning, number.route] if text)
+        told = escape(number.meaning)
         yield f"<tr><th>{escape(number.name)}</th><td>{value}</td><td>{told}</td></tr>"
     yield f"</table><p>Bound: {escape(document['bound']['source'])}.</p>"
     yield from (f"<p>Note: {escape(note)}</p>" for note in document["notes"])

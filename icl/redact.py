@@ -1,51 +1,42 @@
 """Keeps keys and passwords out of what is written: one rule for records, tables, messages and W&B.
 
-The value of an environment variable that is named like a secret is hidden wherever it stands, unless the
-source or the configs of icl contain it: what is published is no secret, and a record without it could not be
-read back.
+A name is a secret's by its words: `OPENAI_KEY`, `auth_token`, `db.password`. What such a key of a config
+holds is hidden; the value of such an environment variable, and a password in ~/.netrc, wherever they stand.
 """
 
 from __future__ import annotations
 
 import functools
+import netrc
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 HIDDEN = "<redacted>"
-_NAMES = (
-    r"(?:(?:api|access|private|secret)[_-]?key"
-    r"|(?<!be)token|secret|password|passwd|passphrase|credentials?"
-    r"|(?<=[_-])(?:pass|pwd|auth))"
-)
-# The name must end there: `auth_token` is a secret, `token_width` and `tokens` are this field's own words.
-_SECRET = re.compile(rf"{_NAMES}$", re.IGNORECASE)
-_OVERRIDE = re.compile(rf"({_NAMES}=)('[^']*'|\"[^\"]*\"|\S+)", re.IGNORECASE)
-_WITHIN = re.compile(rf"([{{,][\w.-]*{_NAMES}:)([^,}}\s]+)", re.IGNORECASE)  # {token:...}, as Hydra writes it
-_ADDRESS = re.compile(r"""([a-z][a-z0-9+.-]*://[^/\s:@'"]*:)[^/\s'"]+@""", re.IGNORECASE)
-# What W&B, Hugging Face, GitHub and others give out begins so.
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_ANYWHERE = {"password", "passwd", "passphrase", "secret", "credentials", "apikey", "authorization", "cookie"}
+_LAST = {"token", "auth", "pat"}  # `token_width` and `tokens` are this field's own words
+_LAST_OF_SEVERAL = {"key", "pass", "pwd"}
+_ADDRESSES = {"url", "uri", "dsn", "proxy"}  # of an environment variable: a secret where it holds one
+_SETTING = re.compile(r"([\w.-]+)(=)('[^']*'|\"[^\"]*\"|\S+)")
+_ENTRY = re.compile(r"(?<=[{,])(\s*[\"']?[\w.-]+[\"']?)(\s*:\s*)('[^']*'|\"[^\"]*\"|[^,}\s]+)")
+_ADDRESS = re.compile(r"""([a-z][a-z0-9+.-]*://(?:[^/\s:@'"]*:(?=[^/\s'"]+@))?)[^/\s'"]+@""", re.IGNORECASE)
+# What W&B, Hugging Face, GitHub and others give out begins so; a hook's address is a key itself.
 _TOKEN = re.compile(
     r"\b(?:wandb_v\d+_|hf_|gh[pousr]_|github_pat_|glpat-|sk-|xapp-|xox[a-z]-|npm_|pypi-)[\w-]{16,}"
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"  # JSON Web Token: header, payload, signature
+    r"|(?<=hooks\.slack\.com/services/)\S+|(?<=discord\.com/api/webhooks/)\S+"
 )
-# Addresses that are keys themselves: whoever has one may post there.
-_HOOK = re.compile(
-    r"(hooks\.slack\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks/)[^\s'\"]+",
-    re.IGNORECASE,
-)
-_CLASSES = ("_target_", "code")  # keys of names that Python has imported: no secrets
-_SHORTEST = 8  # a shorter environment value would hide innocent words
 
 
 def redact(document: Any) -> Any:
-    """Return a copy with secrets hidden: values of keys that name one, `key=value` strings that set one,
-    passwords in addresses (`scheme://user:password@host`), what looks like a service's token, and every
-    occurrence of the value of an environment variable that holds one, such as WANDB_API_KEY."""
-    values = [os.environ[name] for name in map(os.fsdecode, os.environb) if _names_secret(name)]
-    hidden = (value for value in values if len(value) >= _SHORTEST and not _is_published(value))
+    """Return a copy with secrets hidden: values of keys that name one, settings `key=value` of such a key,
+    passwords in addresses (`scheme://user:password@host`), what looks like a service's token, and the values
+    of the environment and of ~/.netrc, such as W&B's key."""
+    named = [value for name, value in os.environ.items() if _is_secret_variable(name, value)]
+    hidden = {value for value in (*named, *_passwords_of_netrc()) if _looks_like_a_key(value)}
     return _redact(document, sorted(hidden, key=len, reverse=True))
 
 
@@ -54,45 +45,63 @@ def holds_secret(text: str) -> bool:
     return bool(redact(text) != text)
 
 
-@functools.lru_cache(maxsize=64)
-def _is_published(value: str) -> bool:
-    """Return whether the source of icl, its configs or their names contain the value."""
-    return any(value.encode() in text for text in _published())
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name)]
 
 
-@functools.cache
-def _published() -> tuple[bytes, ...]:
-    package = Path(__file__).parent
-    places = [(package, "*.py"), (package / "conf", "*.yaml"), (package.with_name("conf"), "*.yaml")]
-    found = [(path, top) for top, pattern in places for path in top.rglob(pattern)]
-    names = (path.relative_to(top).with_suffix("").as_posix() for path, top in found)
-    return "\n".join(names).encode(), *(path.read_bytes() for path, _ in found)
-
-
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=4096)
 def _names_secret(name: str) -> bool:
-    return _SECRET.search(name) is not None
+    words = _words(name.rpartition(".")[2])
+    last = words[-1] if words else ""
+    return bool(_ANYWHERE & {*words}) or last in _LAST or (last in _LAST_OF_SEVERAL and len(words) > 1)
+
+
+def _is_secret_variable(name: str, value: str) -> bool:
+    words = {*_words(name)}
+    several = len(words) > 1 and bool(words & (_LAST | _LAST_OF_SEVERAL))
+    return several or _names_secret(name) or (bool(words & _ADDRESSES) and "@" in value)
+
+
+def _looks_like_a_key(value: str) -> bool:
+    """Return whether a value is none of the words that configs are made of."""
+    return len(value) >= 8 and (len(value) >= 20 or any(letter.isdigit() for letter in value))
+
+
+def _passwords_of_netrc() -> list[str]:
+    try:
+        return [entry[2] or "" for entry in netrc.netrc(os.environ.get("NETRC")).hosts.values()]
+    except (OSError, netrc.NetrcParseError):
+        return []
 
 
 def _redact(document: Any, values: list[str]) -> Any:
     if isinstance(document, Mapping):
         return {
-            key: HIDDEN
-            if _SECRET.search(str(key)) and _says_something(entry)
-            else _redact(entry, [] if key in _CLASSES else values)
+            key: HIDDEN if _names_secret(str(key)) and _may_be_secret(entry) else _redact(entry, values)
             for key, entry in document.items()
         }
     if isinstance(document, list | tuple):
         return [_redact(entry, values) for entry in document]
-    if isinstance(document, str):
-        for value in values:
-            document = document.replace(value, HIDDEN)
-        for setting in (_OVERRIDE, _WITHIN):
-            document = setting.sub(rf"\1{HIDDEN}", document)
-        document = _HOOK.sub(rf"\1{HIDDEN}", _ADDRESS.sub(rf"\1{HIDDEN}@", document))
-        return _TOKEN.sub(HIDDEN, document)
-    return document
+    return _redact_text(document, values) if isinstance(document, str) else document
 
 
-def _says_something(entry: Any) -> bool:
-    return entry is not None and not isinstance(entry, bool) and entry != ""
+def _redact_text(text: str, values: list[str]) -> str:
+    for value in values:
+        text = text.replace(value, HIDDEN)
+    for setting in (_SETTING, _ENTRY):
+        text = setting.sub(_without_secret, text)
+    return _TOKEN.sub(HIDDEN, _ADDRESS.sub(rf"\1{HIDDEN}@", text))
+
+
+def _without_secret(setting: re.Match[str]) -> str:
+    name, sign, _ = setting.groups()
+    return f"{name}{sign}{HIDDEN}" if _names_secret(name.strip("\"' ")) else setting[0]
+
+
+def _may_be_secret(entry: Any) -> bool:
+    """Return whether a value may be a secret; measurements, as of a matrix called key, are none."""
+    if isinstance(entry, Mapping):
+        return any(map(_may_be_secret, entry.values()))
+    if isinstance(entry, list | tuple):
+        return any(map(_may_be_secret, entry))
+    return entry is not None and not isinstance(entry, bool | float) and entry != ""

@@ -1,7 +1,8 @@
-"""`${at:smoke,laptop,paper}` in a config: the value for the scale in force.
+"""`${at:smoke,laptop,paper}` in a config is the value for the scale in force; `${per_run:10}` is the period,
+in steps, of what happens ten times in a run.
 
-It is registered where OmegaConf is imported before icl, and by icl's Hydra plugin, which Hydra imports before
-it composes anything; so a notebook resolves the configs of icl. To import OmegaConf here would take
+They are registered where OmegaConf is imported before icl, and by icl's Hydra plugin, which Hydra imports
+before it composes anything; so a notebook resolves the configs of icl. To import OmegaConf here would take
 ten times as long as `icl --help` does.
 """
 
@@ -16,12 +17,14 @@ SCALES = ("smoke", "laptop", "paper")
 
 
 def register() -> None:
-    """Register the resolver with OmegaConf."""
+    """Register the resolvers with OmegaConf."""
     import omegaconf
 
     own: Any = omegaconf.OmegaConf
     is_old = omegaconf.__version__.startswith("2.3.")  # there register_resolver is an older function
-    (own.register_new_resolver if is_old else own.register_resolver)("at", at, replace=True)
+    register = own.register_new_resolver if is_old else own.register_resolver
+    register("at", at, replace=True)
+    register("per_run", per_run, replace=True)
 
 
 def at(*values: Any, _root_: Any) -> Any:
@@ -37,6 +40,11 @@ def at(*values: Any, _root_: Any) -> Any:
     from omegaconf import OmegaConf
 
     return OmegaConf.create(value)
+
+
+def per_run(times: int, *, _root_: Any) -> int:
+    """Return the period, in steps, of what happens `times` times in a run; 1: only at its end."""
+    return max(1, _root_.train.steps // times)
 
 
 if "omegaconf" in sys.modules:

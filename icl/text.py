@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from icl.verdicts import KINDS, ROUTES, error_of, has_error
+from icl.verdicts import KINDS, error_of, has_error
 
 SHOWN = 8  # entries of a list or table before it is cut
+WRITTEN = 17  # letters of a fraction that is written out
 _SMALL = 3  # rows of a matrix that a sentence writes out
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -34,6 +35,8 @@ def relation(measured: Mapping[str, Any], bound: Mapping[str, Any]) -> Relation:
     value, limit, wanted = measured.get(name), bound.get("value"), bound.get("direction", "<")
     if not isinstance(value, int | float) or limit is None:
         return Relation(name, value, wanted, limit)
+    if wanted == "=":
+        return Relation(name, value, "=" if value == limit else "≈", limit)
     if value == limit:
         return Relation(name, value, "≤" if wanted == "<" else "≥", limit)
     return Relation(name, value, "<" if value < limit else ">", limit)
@@ -81,38 +84,6 @@ def kind_in_words(document: Mapping[str, Any], name: str) -> str:
     return f"{word}, \N{PLUS-MINUS SIGN} {brief(error, 2)}" if word and has_error(error) else word
 
 
-def second_route(document: Mapping[str, Any], name: str) -> str:
-    """Return how a number is known a second time: `second route: Monte Carlo on tokens, 0.4 standard errors
-    off`, `one route`; "" where a check does not say."""
-    route = (document.get("routes") or {}).get(name)
-    if not route:
-        return ""
-    words = ": ".join(filter(None, [ROUTES.get(route["how"], route["how"]), route["name"]]))
-    if route["how"] not in ("computed", "compared"):
-        return words
-    if route["by"] == name:
-        return f"{words} (the number is the difference)"
-    off = brief(route["off"], 2)
-    if route["unit"] == "standard errors":
-        words += f", {off} standard errors off"
-    elif route["by"]:
-        words += f", {route['by'].replace('_', ' ')} {off} (bound {brief(route['within'], 2)})"
-    else:
-        words += f", relative difference {off}"
-    return words if route["agrees"] else f"{words}: they do not agree"
-
-
-def main_route(document: Mapping[str, Any]) -> str:
-    """Return the second route of the number that decides or, where that is not exact, of the first exact
-    number that has one, with its meaning."""
-    decides, routes = str(document["bound"].get("of")), document.get("routes") or {}
-    if decides in routes:
-        return second_route(document, decides)
-    name = next((name for name, route in routes.items() if route["how"] in ("computed", "compared")), "")
-    meaning = (document.get("meanings") or {}).get(name) or name.replace("_", " ")
-    return second_route(document, name).replace("second route", f"second route of the {meaning}", 1)
-
-
 # Settings that a verdict's sentence always gives, and the letters that the papers write for settings.
 _ALWAYS = ("dim", "context", "contexts", "length", "layers", "order", "window", "setting", "mu")
 _LETTERS = {
@@ -136,7 +107,14 @@ def verdict_sentence(document: Mapping[str, Any], changed: Sequence[str] = ()) -
         "fails": ("is false", "are false") if known_false else ("fails", "fail"),
         "undecided": ("is undecided", "are undecided"),
     }[document["verdict"]][plural]
-    evidence = f"the {_evidence(document)}"
+    evidence = _evidence(document)
+    evidence = evidence if evidence.startswith("the ") else f"the {evidence}"
+    other = (document.get("tries") or {}).get("smallest_counterexample")
+    if other is not None:
+        elsewhere = _where({**document, "settings": other}, tuple(other))
+        return (
+            f"{subject} {verb}{elsewhere}.{_where(document, changed).replace(' at', ' At', 1)}, {evidence}."
+        )
     if document["verdict"] == "undecided":
         notes = [str(note) for note in document["notes"]]
         reasons = [note.removeprefix(_REASON).rstrip(".") for note in notes if note.startswith(_REASON)]
@@ -217,7 +195,13 @@ def _evidence(document: Mapping[str, Any]) -> str:
     compared = relation(document["measured"], document["bound"])
     meaning = (document.get("meanings") or {}).get(compared.name) or compared.name.replace("_", " ")
     kind = kind_in_words(document, compared.name)
-    words = {"<": "below", ">": "above"}
+    words = {"<": "below", ">": "above", "≈": "against"}
+    if document["bound"].get("direction") == "true":
+        told = {True: "true", False: "false"}.get(compared.value, "neither proved nor refuted")
+        return f"{meaning}: {told}"
+    if compared.sign == "=":
+        comma = "," if "," in meaning else ""
+        return f"{meaning}{comma} is {brief(compared.value, 3)}{f' ({kind})' if kind else ''}"
     value, limit = _distinct(compared.value, compared.bound, brief, (3, 6, 12, 15))
     source = short_source(document["bound"]["source"])
     comma = "," if "," in meaning else ""
@@ -253,7 +237,6 @@ class ShownNumber(NamedTuple):
     kind: str
     meaning: str
     entries: tuple[tuple[str, str], ...] = ()
-    route: str = ""
 
 
 def numbers(document: Mapping[str, Any], digits: int = 4) -> Iterator[ShownNumber]:
@@ -266,17 +249,20 @@ def numbers(document: Mapping[str, Any], digits: int = 4) -> Iterator[ShownNumbe
         if name in below or value is None or value in ({}, []):
             continue
         kind, meaning = kind_in_words(document, name), meanings.get(name, "")
-        route = second_route(document, name)
         if isinstance(value, Mapping):
             entries = tuple((str(key), brief(entry, digits)) for key, entry in list(value.items())[:SHOWN])
             more = ((f"… ({len(value)})", ""),) if len(value) > SHOWN else ()
-            yield ShownNumber(name, "", kind, meaning, entries + more, route)
+            yield ShownNumber(name, "", kind, meaning, entries + more)
             continue
         text = brief(value, digits)
-        if name in bounds:
+        written = str((document.get("exact") or {}).get(name, ""))
+        is_short = written != "" and len(written) <= WRITTEN and not written.startswith("[")
+        if name in bounds and not (is_short and bounds[name]["direction"] == "="):
             compared = relation(measured, {**bounds[name], "of": name})
             text = inequality(compared).removeprefix(name).strip()
-        yield ShownNumber(name, text, kind, meaning, route=route)
+        elif is_short:
+            text = written
+        yield ShownNumber(name, text, kind, meaning)
 
 
 def brief(value: Any, digits: int = 4) -> str:

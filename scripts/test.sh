@@ -6,6 +6,9 @@ root=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 set_up dev
 cd "$root"
 
+# Compiled once: a process that may not keep what it compiles spends ten seconds on the libraries alone.
+unset PYTHONDONTWRITEBYTECODE
+
 failed=""
 part() {
     local name=$1

@@ -134,8 +134,8 @@ def hold(spawn):
     code = """if True:
         import sys
         from pathlib import Path
-        from icl.runs.lock import Lock
-        with Lock(Path(sys.argv[1])):
+        from icl.runs.lock import locked
+        with locked(Path(sys.argv[1])):
             print("held", flush=True)
             sys.stdin.readline()
     """
@@ -156,7 +156,6 @@ def witness(tmp_path, monkeypatch):
     (tmp_path / "witness_lab.py").write_text(f"HERE = {str(tmp_path)!r}\n{LAB}")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "witness_lab", raising=False)  # another test's
-    monkeypatch.setenv("ICL_PACKAGES", "witness_lab")
     return tmp_path
 
 

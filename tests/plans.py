@@ -19,6 +19,7 @@ from icl.errors import Interrupted
 from icl.models import LinearTransformer, Parametrization, SparseA
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
+from icl.training.interrupts import Stop
 from icl.training.optimizers import OptimizerSpec
 from icl.training.plan import RunPart, TrainingPlan, TrainResult
 from icl.training.run import train_runs
@@ -42,16 +43,16 @@ def watching(
 @contextlib.contextmanager
 def stopped_at(step: int) -> Iterator[list[tuple[int, int]]]:
     """Interrupt the run of the block after this step, as SIGTERM would; yield our steps and the trainer's."""
-    on_step_end, seen = Checkpoints.on_step_end, []
+    on_step_end, seen = Stop.on_step_end, []
 
-    def interrupt(self: Checkpoints, trainer: pl.Trainer, module: Any, now: int) -> None:
+    def interrupt(self: Stop, trainer: pl.Trainer, module: Any, now: int) -> None:
         seen.append((now, trainer.global_step))
         if now == step:
             signal.getsignal(signal.SIGTERM)(signal.SIGTERM, None)  # type: ignore[operator, misc, arg-type]
         on_step_end(self, trainer, module, now)
 
     with pytest.MonkeyPatch.context() as patched, pytest.raises(Interrupted):
-        patched.setattr(Checkpoints, "on_step_end", interrupt)
+        patched.setattr(Stop, "on_step_end", interrupt)
         yield seen
 
 

@@ -1,5 +1,5 @@
 """Runs of `icl ARGS` in a process of their own that cost what the command costs: it is forked from a server
-that has imported what takes seconds, though not W&B. So are the workers that it starts.
+that has imported what takes seconds, though not W&B. So are the workers that it starts, if the test says so.
 """
 
 import atexit
@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import forkserver
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).parents[1]
 ICL = "import sys; from icl.cli import main; sys.exit(main())"  # for `python -c`
@@ -93,9 +92,7 @@ def _live(
     if prepare is not None:
         prepare()
     from icl.cli import main
-    from icl.jobs.execution import workers
 
-    workers.get_context = lambda _: Workers()  # type: ignore[attr-defined]
     forkserver._forkserver.ensure_running = lambda: None  # type: ignore[attr-defined]  it does: this is its child
     sys.argv = ["icl", *argv]
     code = main()
@@ -112,18 +109,3 @@ def jobs_are_forked() -> None:
     from joblib.externals.loky.backend.context import set_start_method
 
     set_start_method("fork")
-
-
-class Workers:
-    """A context that spawns for `icl.jobs.execution.workers`, without the seconds that imports take."""
-
-    Pipe = staticmethod(SERVER.Pipe)
-
-    def Process(self, target: Callable[..., None], args: tuple[Any, ...]) -> Any:
-        return SERVER.Process(target=_work, args=(dict(os.environ), target, args))
-
-
-def _work(environment: dict[str, str], target: Callable[..., None], args: tuple[Any, ...]) -> None:
-    os.environ.clear()
-    os.environ.update(environment)
-    target(*args)

@@ -22,7 +22,7 @@ def mark(fingerprint: Any, seeds: Any = ()) -> dict[str, Any]:
 
 
 def write_sealed(path: Path, **document: Any) -> Path:
-    """Write a record that names its own place: OUTPUTS/KIND/ID/FINGERPRINT.json or its run.json."""
+    """Write a record that names its own place: OUTPUTS/KIND/ID/FINGERPRINT.json, run.json or figure.json."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.name == "run.json":
         experiment = "/".join(path.parent.parent.parts[-2:])

@@ -1,105 +1,124 @@
-"""One run over two processes: a callback that keeps what each has come to, and the same steps by hand."""
+"""One run over two processes, as a user starts it: commands, a callback that keeps what each has come to, and
+the same steps by hand."""
 
 import os
-import signal
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import icl as package
+from icl.callbacks import Growth
 from icl.config.compose import compose
 from icl.config.search_path import ConfigDirs
 from icl.jobs.requests.parse import parse
-from icl.training import launch
 from icl.training.estimators import make_estimator
 from icl.training.stream import PromptStream
-from tests.processes import SERVER
+from tests.commands import Result, tiny_argv
+from tests.processes import ROOT
 
+# Lightning runs the command again for each further process, so it is a file.
+COMMAND = """
+import os, sys
+os.fsync = lambda descriptor: None
+from icl.cli import main
+if __name__ == "__main__": sys.exit(main())
+"""
 LAB = """
 import os, signal
 import pytorch_lightning as pl
 import torch
+
+if os.environ.get("LOCAL_RANK") == "1" and os.path.exists(f"{HERE}/absent"): os._exit(7)
 
 class Witness(pl.Callback):
     # In every process: what it has come to, and, where a file asks for it, an end.
     def on_step_end(self, trainer, module, step):
         here, rank = HERE, trainer.global_rank
         assert trainer.world_size == 2 and trainer.is_global_zero == (rank == 0)
-        torch.save(module.trained["A"].detach().clone(), f"{here}/{step}-{rank}.pt")
-        if step == 3 and os.path.exists(f"{here}/stop") and rank == 0: os.kill(os.getpid(), signal.SIGTERM)
-        if step == 3 and os.path.exists(f"{here}/die") and rank == 1: os.kill(os.getpid(), signal.SIGKILL)
-        if step == 3 and os.path.exists(f"{here}/freeze"):
-            os.kill(os.getpid(), signal.SIGSTOP if rank == 1 else signal.SIGTERM)
-        if step == 3 and os.path.exists(f"{here}/fail") and rank == 1: raise ValueError("made to fail")
+        assert trainer.global_step == step
+        torch.save({k: M.detach().clone() for k, M in module.trained.items()}, f"{here}/{step}-{rank}.pt")
+        if step == 3 and os.path.exists(f"{here}/stop-{rank}"): os.kill(os.getpid(), signal.SIGTERM)
+        if step == 3 and os.path.exists(f"{here}/die-{rank}"): os.kill(os.getpid(), signal.SIGKILL)
+        if step == 3 and os.path.exists(f"{here}/fail-{rank}"): raise ValueError("made to fail")
 """
-STEPS, RATE = 6, 0.05
-
-
-class Forked:
-    """A worker as launch.start_other starts it, without the seconds that imports take."""
-
-    def __init__(self, rank: int, share: launch.Share) -> None:
-        self._process = SERVER.Process(target=_take_part, args=(dict(os.environ), sys.path, rank, share))
-        self._process.daemon = True
-        self._process.start()
-        self.pid = self._process.pid
-
-    def poll(self) -> int | None:
-        return self._process.exitcode
-
-    def kill(self) -> None:
-        self._process.kill()
-
-    def wait(self) -> int:
-        self._process.join()
-        return self._process.exitcode or 0
-
-
-def _take_part(environment: dict[str, str], path: list[str], rank: int, share: launch.Share) -> None:
-    os.environ.update(environment)
-    sys.path[:] = path
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    if ready := environment.get("WITNESS_READY"):
-        Path(ready).touch()
-    launch.take_part(rank, share)
-
-
+STEPS, RATE, BATCH, PER_SET = 6, 0.05, 8, 2
 SHARED = [
-    "trainer.devices=2", "trainer.precision=64-true", "optimizer=sgd", "~optimizer.betas",
-    f"optimizer.lr={RATE}", "train.clip=null", f"train.steps={STEPS}", "train.steps_per_batch=2",
-    "train.batch=8", "train.log_every=1", "trainer.accelerator=cpu", "format=json",
-    "+callbacks.mine._target_=witness_lab.Witness",
+    "trainer.precision=64-true", "trainer.accelerator=cpu", "optimizer=sgd", "~optimizer.betas",
+    "~optimizer.momentum", "~optimizer.weight_decay", f"optimizer.lr={RATE}", "schedule=constant",
+    "train.clip=null", f"train.steps={STEPS}", f"train.steps_per_batch={PER_SET}", f"train.batch={BATCH}",
+    "train.log_every=1", "logger=none", "format=json",
 ]  # fmt: skip
+TWO = ["trainer.devices=2", "+callbacks.mine._target_=witness_lab.Witness"]
 
 
-def by_hand(run_dir: str) -> list[torch.Tensor]:
+def train(witness: Path, *more: str, under: Sequence[str] = (), devices: Sequence[str] = TWO) -> Result:
+    """Run `icl train` with two processes in the folder of the witness."""
+    return run(witness, tiny_argv(*SHARED, *devices, *more), under)
+
+
+def run(folder: Path, argv: Sequence[str], under: Sequence[str] = ()) -> Result:
+    """Run `icl ARGV` in a folder, from a file."""
+    script = folder / "icl_command.py"
+    script.write_text(COMMAND)
+    environment = {name: value for name, value in os.environ.items() if name != "LOCAL_RANK"}
+    environment |= {"PYTHONPATH": f"{ROOT}{os.pathsep}{folder}", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, *under, str(script), *argv]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+    return Result(done.returncode, done.stdout, done.stderr, tuple(argv))
+
+
+def by_hand(overrides: Sequence[str], total: int = STEPS) -> list[dict[str, torch.Tensor]]:
     """Return weights after each step, where a gradient is the mean of those of the two shares."""
-    record: Any = package.load_run(run_dir)
-    config = record.config
-    overrides = ["experiment=ahn/theorem3", "scale=smoke", "trainer.precision=64-true", "logger=none"]
-    request: Any = parse("train", compose(ConfigDirs(), "train", overrides), ConfigDirs())[0]
-    law, model, seeds = request.parts.law, request.parts.model, tuple(config["seeds"])
-    assert tuple(request.seeds) == seeds
-    model.parametrization.initialise(seeds, torch.float64)
-    estimator = make_estimator(config["train"]["estimator"], model, law)
-    streams = [PromptStream(estimator, seeds, 8, 2, STEPS, 0, torch.float64, (rank, 2)) for rank in (0, 1)]
-    weight = model.parametrization.A
+    composed = compose(ConfigDirs(), "train", [*tiny_argv(*SHARED, *overrides)[1:]])
+    request: Any = parse("train", composed, ConfigDirs())[0]
+    law, model, seeds = request.parts.law, request.parts.model, tuple(request.seeds)
+    callbacks = request.parts.callbacks
+    stages = [callback.stage_law for callback in callbacks]
+    growth = next((callback for callback in callbacks if isinstance(callback, Growth)), None)
+    family = model.parametrization
+    family.initialise(seeds, torch.float64)
+    weights = family.matrices()
+    first = {name: M.detach().clone() for name, M in weights.items()}
+    depth = family.layers if growth is None or growth.every is None else growth.first
+    by_layer = {name: M for name, M in weights.items() if M.shape[1] == family.layers > 1}
+    with torch.no_grad():
+        for M in by_layer.values():
+            M[:, depth:] = 0
+    estimator = make_estimator(request.parts.train.estimator, model, law)
+    streams = [
+        PromptStream(estimator, seeds, request.parts.train, torch.float64, 0, (rank, 2), stages=stages)
+        for rank in (0, 1)
+    ]
     found = []
-    for step in range(STEPS):
-        draws = [stream.draw(step - step % 2) for stream in streams]
-        losses = [estimator.risk(model, draw).sum() for draw in draws]
-        (gradient,) = torch.autograd.grad(sum(losses) / 2, weight)
+    for step in range(total):
+        draws = [stream.draw(step - step % PER_SET) for stream in streams]
+        used = model.on(family.first(depth)) if growth is not None else model
+        losses = [estimator.risk(used, draw).sum() for draw in draws]
+        gradients = torch.autograd.grad(sum(losses) / 2, list(weights.values()))
         with torch.no_grad():
-            weight -= RATE * gradient
-        found.append(weight.detach().clone())
+            for M, gradient in zip(weights.values(), gradients, strict=True):
+                M -= request.parts.optimizer.options["lr"] * gradient
+            if growth is not None and growth.every and (step + 1) % growth.every == 0 and step + 1 < total:
+                depth += 1
+                for name, M in by_layer.items():
+                    M[:, depth - 1] = first[name][:, depth - 1]
+        found.append({name: M.detach().clone() for name, M in weights.items()})
     return found
 
 
-def assert_by_hand(run_dir: str, witness: Path) -> None:
-    for step, wanted in enumerate(by_hand(run_dir), 1):
-        first, second = (torch.load(witness / f"{step}-{rank}.pt") for rank in (0, 1))
-        assert torch.equal(first, second)
-        torch.testing.assert_close(first, wanted, rtol=1e-12, atol=1e-15)
+def assert_by_hand(run_dir: str, witness: Path, *overrides: str) -> None:
+    """Compare both processes at each step, and the record at the end, with the steps by hand."""
+    wanted = by_hand(overrides)
+    for step, weights in enumerate(wanted, 1):
+        ranks = [torch.load(witness / f"{step}-{rank}.pt") for rank in (0, 1)]
+        for name, expected in weights.items():
+            first, second = (rank[name] for rank in ranks)
+            assert torch.equal(first, second), (step, name)
+            torch.testing.assert_close(first, expected, rtol=1e-12, atol=1e-14)
+    record = package.load_run(run_dir)
+    for name, expected in wanted[-1].items():
+        torch.testing.assert_close(torch.from_numpy(record.weights[name]), expected, rtol=1e-12, atol=1e-14)

@@ -1,4 +1,4 @@
-"""Hydra finds plugins only under this name; the work is done in icl.jobs.execution.hydra_multirun.
+"""Hydra finds plugins only under this name; the work is done in icl.jobs.execution.multirun.
 
 Hydra imports it before it composes anything, and what `${at:...}` in a config means is then known.
 """

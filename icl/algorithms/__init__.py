@@ -9,7 +9,7 @@ conjugate_gradient  preconditioned, from any first direction
 kalman              the Kalman filter of known linear systems
 newton              Newton's iteration for the inverse, of any order
 
-On points, not prompts: damped Newton and gradient descent of the logistic loss, icl.theory.logistic.
+On points, not prompts: damped Newton and gradient descent of the logistic loss, icl.tasks.logistic_loss.
 """
 
 from icl.algorithms.conjugate_gradient import ConjugateGradient
@@ -19,7 +19,7 @@ from icl.algorithms.kalman import KalmanFilter
 from icl.algorithms.least_squares import LeastSquares, RidgeRegression
 from icl.algorithms.newton import NewtonIteration, newton_iteration
 from icl.algorithms.step_search import Contexts, Steps, search_gd, search_gd_plus_plus
-from icl.theory.logistic import LogisticLoss, damped_newton, gradient_descent
+from icl.tasks.logistic_loss import LogisticLoss, damped_newton, gradient_descent
 
 __all__ = [
     "ConjugateGradient",

@@ -1,9 +1,4 @@
-"""Callbacks (pl.Callback) that a config can list below `callbacks`. Write your own beside them.
-
-Every hook of Lightning is called, and for each of the many optimizer steps on a batch two of ours (see
-icl.training.module): `on_weights` and `on_step_end`; `on_rows(trainer, pl_module, rows)` for each row of
-metrics, one for each seed.
-"""
+"""Callbacks that a config can list below `callbacks`; how to write your own is in icl.training.hooks."""
 
 from icl.callbacks.checkpoints import Checkpoints
 from icl.callbacks.curriculum import Curriculum
@@ -16,7 +11,7 @@ from icl.callbacks.metrics import (
     StepCallback,
     TaskRisks,
 )
-from icl.callbacks.profile import Profile
+from icl.callbacks.monitors import EarlyStopping, ModelCheckpoint
 from icl.callbacks.progress import Progress
 from icl.callbacks.weight_heatmaps import WeightHeatmaps
 
@@ -25,10 +20,11 @@ __all__ = [
     "CriticalPointGradient",
     "Curriculum",
     "DistanceToSet",
+    "EarlyStopping",
     "ExactRisk",
     "Growth",
     "MetricCallback",
-    "Profile",
+    "ModelCheckpoint",
     "Progress",
     "StepCallback",
     "TaskRisks",

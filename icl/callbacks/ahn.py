@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
+import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
 from icl.callbacks.metrics import DistanceToSet
 from icl.tasks.ahn.risk_on_s import risk_on_s
-from icl.tasks.law import RiskFunction
 from icl.training.module import EnsembleModule
 
 
 class RiskOnS(DistanceToSet):
     """The exact risk of the weights' projection on S, `risk_on_s`, where the law is that of Theorems 3 and 4.
-    In every row of the run's metrics, unless `count` or `steps` say when."""
+    In every row of the run's metrics, unless `count` or `steps` say when; at the end always."""
 
-    def __init__(self, count: int | None = None, steps: Sequence[int] | None = None) -> None:
-        super().__init__(count, steps)
-        self._cache: tuple[EnsembleModule, RiskFunction | None] | None = None
-
-    def columns(self, pl_module: EnsembleModule) -> list[str]:
-        return [] if self._risk(pl_module) is None else ["risk_on_s"]
+    def on_train_start(self, trainer: pl.Trainer, pl_module: EnsembleModule) -> None:  # type: ignore[override]
+        super().on_train_start(trainer, pl_module)
+        self._risk = risk_on_s(pl_module.model, pl_module.law)
 
     def measure(self, pl_module: EnsembleModule, step: int) -> Mapping[str, Tensor]:
-        risk = self._risk(pl_module)
         with torch.no_grad():
-            return {} if risk is None else {"risk_on_s": risk(pl_module.snapshot.model)}
-
-    def _risk(self, module: EnsembleModule) -> RiskFunction | None:
-        if self._cache is None or self._cache[0] is not module:
-            self._cache = module, risk_on_s(module.model, module.law)
-        return self._cache[1]
+            return {} if self._risk is None else {"risk_on_s": self._risk(pl_module.snapshot.model)}

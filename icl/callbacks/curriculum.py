@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytorch_lightning as pl
+from typing import TYPE_CHECKING, Any
 
 from icl.errors import InputError, whole
+from icl.training.hooks import RunCallback
+
+if TYPE_CHECKING:
+    from icl.training.settings import RunParts
 
 
-class Curriculum(pl.Callback):
+class Curriculum(RunCallback):
     """More coordinates of w and more examples every so many steps, up to the task's own.
 
     As published with giannou: dimension 2 to 10 by 1 and points 11 to 51 by 5, the query among them, every
     5,000 steps; only w is cut, x keeps all its coordinates. What is drawn is a function of the step, so a
-    run that resumes goes on with the same prompts. `every`: null for no curriculum. Whoever makes the prompts
-    asks for `lesson` (icl.training.loop).
+    run that resumes goes on with the same prompts. `every`: null for no curriculum.
     """
+
+    role = "trains"
 
     def __init__(
         self,
@@ -31,15 +34,16 @@ class Curriculum(pl.Callback):
         self.points = whole("Curriculum.points", points, 1)
         self.points_by = whole("Curriculum.points_by", points_by, 0)
 
-    def lesson(self, step: int, law: Any) -> Any:
-        """Return the law of the prompts drawn at `step`."""
+    def stage_law(self, step: int, law: Any) -> Any:
         if self.every is None:
             return law
         stage = step // self.every
         dims, points = self.dims + stage * self.dims_by, self.points + stage * self.points_by
         return law.lesson(min(dims, law.dim), min(points, *law.context_R))
 
-    def validate_law(self, law: Any) -> None:
+    def validate_run(self, run: RunParts, replicas: int) -> None:
         """Refuse a law that has no easier prompts."""
-        if self.every is not None and not hasattr(law, "lesson"):
-            raise InputError(f"callbacks.curriculum: {type(law).__name__} has no lessons; set every to null")
+        if self.every is not None and not hasattr(run.law, "lesson"):
+            raise InputError(
+                f"callbacks.curriculum: {type(run.law).__name__} has no lessons; set every to null"
+            )

@@ -6,6 +6,7 @@ R replicas, L layers.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pytorch_lightning as pl
@@ -15,17 +16,16 @@ from torch import Tensor
 from icl.errors import InputError, whole
 from icl.random import generator
 from icl.training.estimators import make_estimator
+from icl.training.hooks import RunCallback
 
 if TYPE_CHECKING:
-    from icl.models.matrices import Matrices
     from icl.training.module import EnsembleModule
-    from icl.training.optimizers import OptimizerSpec
-    from icl.training.settings import TrainSettings
+    from icl.training.settings import RunParts
 
 COMPARED, PARTS = 4000, 10  # prompts at a time, and how often, that starts are compared on: rare ones decide
 
 
-class Growth(pl.Callback):
+class Growth(RunCallback):
     """Trains `first` layers at once, one more every `every` steps, up to the model's; null for all at once.
 
     A new layer has the first weights that its seed gives it, the optimizer begins again, and layers that have
@@ -35,49 +35,46 @@ class Growth(pl.Callback):
     the same weights.
     """
 
+    role = "trains"
+
     def __init__(self, every: int | None = 3000, first: int = 1, starts: int = 1) -> None:
         self.every = None if every is None else whole("Growth.every", every, 1)
         self.first = whole("Growth.first", first, 1)
         self.starts = whole("Growth.starts", starts, 1)
 
-    def stages(self, total: int) -> list[int]:
+    def kept_steps(self, total: int) -> Sequence[int]:
         """Return the steps at which a depth ends."""
         return [] if self.every is None else list(range(self.every, total + 1, self.every))
 
-    def validate_run(
-        self, family: Matrices, train: TrainSettings, optimizer: OptimizerSpec, replicas: int
-    ) -> None:
+    def validate_run(self, run: RunParts, replicas: int) -> None:
         """Refuse steps that are not so many for each depth, starts that do not divide the seeds, and models
         and coordinates in which a layer is not a matrix of its own."""
-        if replicas % self.starts:
-            raise InputError(f"callbacks.growth.starts={self.starts}: must divide the {replicas} seeds")
-        if self.every is None:
-            if self.starts > 1:
-                raise InputError(f"callbacks.growth.starts={self.starts}: needs callbacks.growth.every")
-            return
-        if self.first > family.layers:
-            raise InputError(
-                f"callbacks.growth.first={self.first}: must be at most model.layers={family.layers}"
-            )
+        family, train, every = run.model.parametrization, run.train, self.every
         depths = family.layers - self.first + 1
-        if train.steps != self.every * depths:
+        apart = {shape[0] for shape in family.shapes().values()} <= {1, family.layers}
+        plain = train.coordinates == "plain" and not run.optimizer.needs_per_replica_step
+        own = "callbacks.growth"
+        if replicas % self.starts:
+            raise InputError(f"{own}.starts={self.starts}: must divide the {replicas} seeds")
+        if every is None and self.starts > 1:
+            raise InputError(f"{own}.starts={self.starts}: needs {own}.every")
+        if every is None:
+            return
+        if depths < 1:
+            raise InputError(f"{own}.first={self.first}: must be at most model.layers={family.layers}")
+        if train.steps != (total := every * depths):
+            each = f"{own}.every={every} for each of {depths} depths"
+            raise InputError(f"train.steps={train.steps}: must be {each}, {total}")
+        if every % train.steps_per_batch:
+            multiple = f"a multiple of train.steps_per_batch={train.steps_per_batch}"
+            raise InputError(f"{own}.every={every}: must be {multiple}")
+        if not apart or not plain:
             raise InputError(
-                f"train.steps={train.steps}: must be callbacks.growth.every={self.every} for each of "
-                f"{depths} depths, {self.every * depths}"
-            )
-        if self.every % train.steps_per_batch:
-            raise InputError(
-                f"callbacks.growth.every={self.every}: must be a multiple of train.steps_per_batch="
-                f"{train.steps_per_batch}"
-            )
-        rows = {shape[0] for shape in family.shapes().values()}
-        if not rows <= {1, family.layers} or train.coordinates != "plain" or optimizer.needs_per_replica_step:
-            raise InputError(
-                "callbacks.growth: needs a model whose layers all have the same matrices, train.coordinates="
-                "plain and an optimizer other than L-BFGS; set every to null"
+                f"{own}: needs a model whose layers all have the same matrices, train.coordinates=plain and "
+                "an optimizer other than L-BFGS; set every to null"
             )
 
-    def on_fit_start(self, trainer: pl.Trainer, pl_module: EnsembleModule) -> None:  # type: ignore[override]
+    def on_train_start(self, trainer: pl.Trainer, pl_module: EnsembleModule) -> None:  # type: ignore[override]
         if self.every is None:
             return
         if trainer.global_step == 0:

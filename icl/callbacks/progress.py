@@ -9,9 +9,10 @@ from typing import Any
 import pytorch_lightning as pl
 
 from icl.errors import real
+from icl.training.hooks import RunCallback
 
 
-class Progress(pl.Callback):
+class Progress(RunCallback):
     """Tells of steps taken and the loss last recorded, at most every so many seconds. It looks at no weights,
     so that nothing is computed for it."""
 

@@ -1,4 +1,4 @@
-"""Pictures of a module's matrices while it trains, for every logger of its trainer.
+"""Pictures of a module's matrices while it trains.
 
 R replicas.
 """
@@ -10,22 +10,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytorch_lightning as pl
-from torch import Tensor
+from pytorch_lightning.loggers import Logger
 
-from icl.callbacks.metrics import Matrices, StepCallback, run_recorders
+from icl.callbacks.metrics import StepCallback
 from icl.errors import InputError, one_of
-from icl.figures.heatmaps import Panels, free_of, heatmap_png, panels_of, root_of
+from icl.figures.heatmaps import free_of, heatmap_png, largest, panels_of, root_of
 from icl.training.module import EnsembleModule
 
 
 class WeightHeatmaps(StepCallback):
     """Heatmaps at `count` log-spaced steps, or at `steps`: of all matrices or of `which`, of each seed or of
-    their mean.
+    their mean, as the paper shows them.
 
-    A run's module has its matrices, shown as the paper shows them. Of any other `matrices(pl_module)` gives
-    them by name: a matrix, or a stack of them behind a replica axis. A logger with `log_image` (W&B) or
-    `add_image` (TensorBoard) gets pictures; below the folder of any other they are files.
+    A logger with `log_image` (W&B) or `add_image` (TensorBoard) gets pictures; below the folder of any other
+    they are files.
     """
 
     from_start = False
@@ -36,61 +36,55 @@ class WeightHeatmaps(StepCallback):
         steps: Sequence[int] | None = None,
         which: Sequence[str] | None = None,
         seeds: str = "mean",
-        matrices: Matrices | None = None,
     ) -> None:
         super().__init__(count, steps)
         if isinstance(which, str):
             raise InputError(f"WeightHeatmaps.which={which}: must be a list of names")
         self.which = None if which is None else tuple(which)
         self.seeds = one_of("WeightHeatmaps.seeds", seeds, ("mean", "each"))
-        self.matrices = matrices
+        self._largest: dict[str, float] = {}  # entry of each matrix so far: its pictures' scale
 
-    def at(self, trainer: pl.Trainer, pl_module: Any, step: int) -> None:
-        if run_recorders(trainer):
-            return  # who follows a run draws what is set here, all steps on one scale
-        free = free_of(self._arrays(pl_module))
-        for name, labelled in self.panels(pl_module).items():
-            png = heatmap_png(labelled, f"{name}, step {step}", free=free.get(name.partition("/")[0]))
-            for logger in trainer.loggers:
-                show(logger, step, f"weights/{name}", png)
+    def at(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
+        if not pl_module.row_steps:  # those of a run are drawn for its own loggers
+            matrices = pl_module.snapshot.matrices
+            arrays = {name: M.numpy() for name, M in matrices.items()}
+            self.draw(trainer.loggers, step, arrays, pl_module.law.arrays(), pl_module.seeds)
 
-    def panels(self, pl_module: Any) -> Panels:
-        if self.matrices is None and not isinstance(pl_module, EnsembleModule):
-            raise InputError("WeightHeatmaps.matrices: missing; a function of the module that names matrices")
-        found = pl_module.snapshot.matrices if self.matrices is None else self.matrices(pl_module)
-        arrays = {name: _stack(tensor).numpy() for name, tensor in self.chosen_of(found).items()}
-        of_law = self._arrays(pl_module)
-        return panels_of(
-            arrays, root_of(of_law), self.seeds, getattr(pl_module, "seeds", None), free_of(of_law)
-        )
+    def draw(
+        self,
+        loggers: Sequence[Logger],
+        step: int,
+        matrices: Mapping[str, np.ndarray],
+        arrays: Mapping[str, np.ndarray],
+        seeds: Sequence[int],
+    ) -> None:
+        """Draw matrices (R, ..., rows, columns) for loggers, all steps on one scale.
 
-    def _arrays(self, pl_module: Any) -> Mapping[str, Any]:
-        """Return the law's arrays that say how a run's own matrices are shown."""
-        law = getattr(pl_module, "law", None)
-        return {} if law is None or self.matrices is not None else law.arrays()
-
-    def chosen_of(self, matrices: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the matrices that are shown."""
+        `arrays` are the law's: a Sigma whitens A, masks of free entries are outlined.
+        """
         for name in self.which or ():
             if name not in matrices:
                 raise InputError(f"WeightHeatmaps.which: no matrix {name} (there are {', '.join(matrices)})")
-        return {name: matrices[name] for name in self.which or matrices}
+        free = free_of(arrays)
+        shown = {name: matrices[name] for name in self.which or matrices}
+        for name, labelled in panels_of(shown, root_of(arrays), self.seeds, seeds, free).items():
+            matrix, _, seed = name.partition("/seed_")
+            self._largest[matrix] = max(self._largest.get(matrix, 0.0), largest(labelled.values()))
+            whose = f"seed {seed}" if seed else f"mean of {len(seeds)} seeds"
+            caption = f"{matrix}, {whose}, step {step}"
+            outlined = free.get(name.partition("/")[0])
+            png = heatmap_png(labelled, caption, vmax=self._largest[matrix], free=outlined)
+            for logger in loggers:
+                _show(logger, step, f"weights/{name}", png, caption)
 
 
-def _stack(tensor: Tensor) -> Tensor:
-    """Return a stack with a replica axis and one of matrices, on the CPU."""
-    M = tensor.detach().cpu().double()
-    return M[None, None] if M.ndim == 2 else M[:, None] if M.ndim == 3 else M
-
-
-def show(logger: Any, step: int, name: str, png: bytes) -> None:
+def _show(logger: Any, step: int, name: str, png: bytes, caption: str) -> None:
     """Show a picture in the way the logger supports."""
-    import numpy as np
     from PIL import Image
 
     picture = Image.open(io.BytesIO(png)).convert("RGB")
     if hasattr(logger, "log_image"):
-        logger.log_image(name, [picture], step)
+        logger.log_image(name, [picture], step, caption=[caption])
     elif hasattr(getattr(logger, "experiment", None), "add_image"):
         logger.experiment.add_image(name, np.asarray(picture), step, dataformats="HWC")
     elif folder := logger.log_dir or logger.save_dir:

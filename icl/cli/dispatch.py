@@ -1,230 +1,220 @@
-"""Verbs that run something: argv is parsed and composed, one handler is run, its document printed."""
+"""A verb as an application of Hydra's: it composes, a request is run, its document is printed."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from icl.cli import bench as bench_lines
-from icl.cli import hydra, show
-from icl.cli import sweep as swept_runs
+import hydra
+from hydra._internal.utils import get_args_parser
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Glob
+from hydra.errors import HydraException
+from omegaconf import DictConfig
+
+from icl.cli import show, statement_files, sweep
 from icl.cli.display import Display
-from icl.cli.flags import chosen, parse_flags
 from icl.cli.output import emit, stdout_kept_for_results
-from icl.config.compose import Composed, compose, multirun_meant
-from icl.config.search_path import ConfigDirs
+from icl.config.compose import Composed, for_hydra, hydra_set_aside, input_errors, resolve_in_job
+from icl.config.search_path import ConfigDirs, conf_dir
 from icl.config.session import Session, keep_caches_in, parse_session
-from icl.errors import InputError
-from icl.jobs.execution import hydra_multirun as hydra_run
-from icl.jobs.execution import multirun, reproduce, run_all
-from icl.jobs.execution.cluster import parse_cluster
-from icl.jobs.execution.workers import jobs_of
-from icl.jobs.exit_codes import FAILED, OK, combine, exit_code
-from icl.jobs.requests import bench
+from icl.errors import InputError, hydra_raises
+from icl.jobs.execution import multirun, reproduce, run_many
+from icl.jobs.execution.interruption import workers_first
+from icl.jobs.exit_codes import INPUT, OK, exit_code
 from icl.jobs.requests.parse import OWN, parse
-from icl.jobs.requests.request import Document, Request, run_request
-from icl.jobs.stored import report, sweep_figure
-from icl.jobs.stored import sweep_status as stored_sweep
-from icl.runs.atomic import with_room
+from icl.jobs.requests.request import Document, run_request
+from icl.jobs.stored import report, sweep_status
+from icl.resolver import register as register_resolvers
 
-COMMON = ("scale", "format", "force", "logger", "jobs", "cluster", "verbose", "paths.outputs")  # with =all
-
-
-@dataclass(frozen=True)
-class VerbHandler:
-    """Functions of a verb: parse its config, run the request, show the document, choose the exit code."""
-
-    parse: Callable[[Composed, ConfigDirs], tuple[Any, Session]]
-    run: Callable[[Any, Session], Any]  # a document, or a pair with what else is shown
-    show: Callable[..., None]  # of the document; also given the request, and whether verbose=true
-    code: Callable[[Document], int] = exit_code
-    title: Callable[[Any], str] | None = None  # of the progress bar; without one there is none
-    is_swept: bool = False  # takes -m
-    uses_cluster: bool = False  # sends its parts to a cluster itself
-    example: str = ""  # of a choice that is required
-
-
-def _parse_bench(composed: Composed, configs: ConfigDirs) -> tuple[bench.BenchRequest, Session]:
-    return bench.parse(composed.settings), Session(
-        Path(composed.settings["paths"]["outputs"]), configs=configs
-    )
-
-
-def _run_bench(request: bench.BenchRequest, _: Session) -> Document:
-    with stdout_kept_for_results():
-        return bench.run_benchmarks(request, bench_lines.show_row)
-
-
-def _title(request: Request) -> str:
-    return f"{request.kind} {request.id}"
-
-
-HANDLERS = {
-    "train": VerbHandler(
-        partial(parse, "train"),
-        run_request,
-        lambda document, request, _: show.run(document, request.id),
-        title=_title,
-        is_swept=True,
-    ),
-    "check": VerbHandler(
-        partial(parse, "check"),
-        run_request,
-        lambda document, _, verbose: show.check(document, verbose=verbose),
-        title=_title,
-        is_swept=True,
-        example="ahn/theorem1",
-    ),
-    "figure": VerbHandler(
-        partial(parse, "figure"),
-        run_request,
-        lambda document, _, verbose: show.figures([document], verbose=verbose),
-        title=_title,
-        is_swept=True,
-        example="ahn/fig1",
-    ),
-    "reproduce": VerbHandler(
-        reproduce.parse,
-        reproduce.reproduce,
-        lambda document, *_: show.reproduced(document),
-        title=lambda _: "",
-        uses_cluster=True,
-    ),
-    "report": VerbHandler(
-        report.parse,
-        report.build_report,
-        lambda found, *_: show.report(*found),
-        lambda _: OK,
-    ),
-    "sweep": VerbHandler(
-        stored_sweep.parse,
-        lambda request, _: stored_sweep.sweep_status(request),
-        lambda document, *_: swept_runs.show(document),
-        lambda document: FAILED if document["failed"] else OK,
-    ),
-    "bench": VerbHandler(
-        _parse_bench, _run_bench, lambda document, *_: bench_lines.show(document), lambda _: OK
-    ),
+GROUP = {"train": "experiment", "check": "check", "figure": "figure"}  # which a bare name is of
+_SHOWN = ("help", "hydra_help", "cfg", "info", "shell_completion")
+PARSE: dict[str, Callable[[Composed, ConfigDirs], tuple[Any, Session]]] = {
+    **{verb: partial(parse, verb) for verb in OWN},
+    "reproduce": reproduce.parse,
+    "sweep": sweep_status.parse,
 }
-SWEEP_FIGURE = VerbHandler(
-    sweep_figure.parse,
-    sweep_figure.draw_sweep,
-    lambda document, *_: show.figures([document]),
-    lambda _: OK,
-    title=lambda _: "figure sweep",
-)
+RUN: dict[str, Callable[[Any, Session], Document]] = {
+    **dict.fromkeys(OWN, run_request),
+    "reproduce": reproduce.reproduce,
+    "sweep": lambda request, _: sweep_status.sweep_status(request),
+}
+SHOW: dict[str, Callable[..., None]] = {
+    "train": show.run,
+    "check": show.check,
+    "figure": lambda document, verbose: show.figures([document], verbose=verbose),
+    "reproduce": show.reproduced,
+    "sweep": lambda document, verbose: sweep.show(document),
+}
+
+
+@dataclass
+class Application:
+    """What Hydra calls with a config. In the command's own process it keeps what it has found; a job of a
+    multirun, which may run anywhere, leaves it in its record."""
+
+    verb: str
+    configs: ConfigDirs
+    overrides: tuple[str, ...]
+    many: str  # what =all or =PAPER/all names, which Hydra does not see
+    shared: multirun.Shared
+    command: list[str]  # as it was typed: Lightning starts further processes by it
+    document: Document = field(default_factory=dict)
+    show: Callable[[], None] = lambda: None
+    form: str = "text"
+    error: BaseException | None = None
+
+    def __call__(self, cfg: DictConfig) -> float | None:
+        if self.shared.folder is not None:
+            return multirun.run_job(self.shared, cfg)
+        sys.argv = self.command
+        try:
+            with input_errors(self.configs, self.verb, self.overrides):
+                composed = resolve_in_job(cfg)
+            self.form = composed.settings["format"]
+            run = self._many if self.many else self._one
+            run(composed, composed.settings.get("verbose") is True)
+        except Exception as error:  # of which Hydra would print more than a line
+            self.error = error
+        except SystemExit as left:  # a user's class may not end the command
+            self.error = RuntimeError(f"SystemExit: {left.code}")
+            self.error.__cause__ = left
+        return None
+
+    def _one(self, composed: Composed, verbose: bool) -> None:
+        if self.verb == "report":
+            self.document, content = report.build_report(*report.parse(composed, self.configs))
+            self.show = partial(show.report, self.document, content)
+            return
+        request, session = PARSE[self.verb](composed, self.configs)
+        what = f"{self.verb} {request.id}" if self.verb in OWN else ""
+        with _progress(session, what, verbose=verbose) as session:
+            self.document = RUN[self.verb](request, session)
+        self.show = partial(SHOW[self.verb], self.document, verbose=verbose)
+
+    def _many(self, composed: Composed, verbose: bool) -> None:
+        """Run all checks or figures, or all of one paper."""
+        verb, which = self.verb, self.many
+        session = parse_session(verb, OWN[verb], composed, self.configs)
+        jobs = run_many.jobs_of(composed.settings["jobs"])
+        with _progress(session, quiet=True, verbose=verbose) as session:
+            self.document = run_many.run_all(
+                verb, which, self.overrides, self.configs, jobs, session.on_event
+            )
+        shown: Callable[..., None] = show.checks if verb == "check" else show.figures
+        self.show = partial(shown, self.document[f"{verb}s"])
 
 
 def command(verb: str, args: Sequence[str]) -> int:
-    """Run a verb's handler, or one of three that are not a single handler: Hydra's output, =all and -m."""
-    flags, handler = parse_flags(verb, args), HANDLERS[verb]
-    configs = ConfigDirs.of(flags.config_dir)
-    if any(getattr(flags, name) for name in hydra.FLAGS):
-        hydra.show(verb, flags, configs)
+    """Run a verb; its document is printed when all is over."""
+    if verb == "check" and statement_files.is_meant(args):
+        return statement_files.command(args)
+    started = time.monotonic()
+    flags, overrides, configs, only_shows = _arguments(verb, args)
+    overrides, many = _without_all(verb, overrides)
+    if many and {"-m", "--multirun"} & set(flags):
+        raise InputError(f"{verb}={many}: runs several jobs already; -m takes '{verb}=glob(*)'")
+    shared = multirun.Shared(verb, configs)
+    typed = [sys.argv[0], verb, *args]
+    application = Application(verb, configs, tuple(overrides), many, shared, typed)
+    start = hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=verb)(application)
+    typed_wrongly = input_errors(configs, verb, overrides)
+    with multirun.in_progress(multirun.Sweep(shared)) as swept, typed_wrongly:
+        unusable: BaseException | None = None  # what is wrong with a job
+        try:
+            with _hydras_arguments([*flags, *overrides], only_shows), workers_first():
+                start()
+        except SystemExit as left:
+            unusable = left.__cause__
+            if unusable is None and left.code:  # of Hydra, which has said why
+                return INPUT
+        if unusable is not None:  # not within `except`: each would be the other's cause
+            raise unusable
+    if application.error is not None:
+        raise application.error
+    if shared.folder is not None:
+        application.document, application.form = swept.document(time.monotonic() - started), swept.form
+        application.show = partial(sweep.show, application.document)
+    if not application.document:  # of --help, and of a run that another process keeps
         return OK
-    swept = flags.multirun or "hydra.mode=MULTIRUN" in flags.overrides  # an experiment may set it too
-    _refuse(swept and not handler.is_swept, verb)
-    name, overrides = verb, flags.overrides
-    if handler.example:
-        which = chosen(verb, overrides)
-        if which is None:
-            paper = handler.example.partition("/")[0]
-            example = f"{verb}={handler.example}, {verb}={paper}/all, {verb}=all"
-            raise InputError(f"{verb}: choose one: {example} (icl list names {len(configs.options(verb))})")
-        if (verb, which) == ("figure", "sweep"):
-            _refuse(swept, "figure=sweep", "plots a sweep")
-            name, handler, overrides = "sweep", SWEEP_FIGURE, _drop_key(verb, overrides)
-        elif which == "all" or which.endswith("/all"):
-            _refuse(swept, f"{verb}={which}")
-            return _many(verb, which, overrides, configs)
-    composed = None if swept else _compose_one(name, handler, overrides, configs)
-    if composed is None:
-        _refuse(not handler.is_swept, verb)
-        return _multirun(verb, flags, configs)
-    request, session = handler.parse(composed, configs)
-    verbose = composed.settings.get("verbose") is True
-    with contextlib.ExitStack() as stack:
-        if handler.title is not None:
-            display = Display(handler.title(request), verbose=verbose)
-            stack.enter_context(_display_progress(display, session))
-            session = replace(session, on_event=display.see)
-        found = handler.run(request, session)
-    document = found[0] if isinstance(found, tuple) else found
-    if not document:  # of a run that another process keeps, and reports
-        return OK
-    emit(document, lambda: handler.show(found, request, verbose), composed.settings["format"])
-    return handler.code(document)
+    emit(application.document, application.show, application.form)
+    return OK if verb == "report" else exit_code(application.document)
 
 
-def _compose_one(
-    name: str, handler: VerbHandler, overrides: Sequence[str], configs: ConfigDirs
-) -> Composed | None:
-    """Compose the config; return None where it turns out to mean a multirun."""
+def _arguments(verb: str, args: Sequence[str]) -> tuple[list[str], list[str], ConfigDirs, bool]:
+    """Return the flags, the overrides, the folders of configs and whether help or a config is only shown; a
+    bad flag is one line."""
+    parser = get_args_parser()
+
+    def complain(message: str) -> NoReturn:
+        raise InputError(f"icl {verb}: {message} (icl {verb} --hydra-help lists the flags)")
+
+    parser.error = complain  # type: ignore[method-assign]
+    parsed = parser.parse_intermixed_args(list(args))
+    configs = ConfigDirs.of(parsed.config_dir)
+    overrides = for_hydra([_named(verb, override) for override in parsed.overrides])
+    listed = [_listed(override, configs) if "glob(" in override else override for override in overrides]
+    shown = any(getattr(parsed, name) for name in _SHOWN)
+    return [arg for arg in args if arg not in parsed.overrides], listed, configs, shown
+
+
+def _named(verb: str, override: str) -> str:
+    """Return a bare name as an override of the verb's own group."""
+    if "=" in override or override.startswith("~"):
+        return override
+    if verb not in GROUP:
+        raise InputError(f"{override}: must have the form KEY=VALUE")
+    return f"{GROUP[verb]}={override}"
+
+
+def _listed(override: str, configs: ConfigDirs) -> str:
+    """Return GROUP=glob(...) with the options it stands for, those of nested folders included."""
     try:
-        composed = compose(configs, name, overrides)
-    except InputError:
-        if multirun_meant(configs, name, overrides):  # then several values are no mistake
-            return None
-        raise
-    by_hydra = not (handler.uses_cluster and composed.settings["cluster"] is not None)
-    return None if composed.multirun and by_hydra else composed
+        read = OverridesParser.create().parse_override(override)
+    except HydraException:  # Hydra says what is wrong with it
+        return override
+    group, glob = read.key_or_group, read.value()
+    if group not in configs.groups or not isinstance(glob, Glob):
+        return override
+    names = glob.filter(configs.options(group))
+    if not names:
+        raise InputError(f"{override}: no option of {group} is named so")
+    return f"{group}={','.join(names)}"
 
 
-def _drop_key(key: str, overrides: Sequence[str]) -> list[str]:
-    return [override for override in overrides if override.partition("=")[0].lstrip("+") != key]
-
-
-def _refuse(wrong: bool, what: str, why: str = "runs several jobs already") -> None:
-    if wrong:
-        raise InputError(f"{what}: {why}; -m sweeps the settings of one")
-
-
-def _many(verb: str, which: str, overrides: Sequence[str], configs: ConfigDirs) -> int:
-    common = ("check.seed", *COMMON) if verb == "check" else (*COMMON, "from")
-    kept = _drop_key(verb, overrides)
-    for override in kept:
-        if override.partition("=")[0] not in common and not override.startswith("cluster."):
-            raise InputError(f"{override}: with {verb}={which} only {', '.join(common)} may be set")
-    composed = compose(configs, verb, [override for override in kept if not override.startswith("check.")])
-    session, jobs = parse_session(verb, OWN[verb], composed, configs), jobs_of(composed.settings["jobs"])
-    cluster = parse_cluster(composed.settings["cluster"])
-    keep_caches_in(session.outputs)
-    tasks = run_all.tasks_of(verb, which, kept, configs)
-    display = Display(quiet=True, verbose=composed.settings.get("verbose") is True)
-    with _display_progress(display, session):
-        document, failed = run_all.run_all(verb, tasks, jobs, display.see, cluster)
-    shown = show.checks if verb == "check" else show.figures
-    emit(document, lambda: shown(document[f"{verb}s"]), composed.settings["format"])
-    return combine([exit_code(document), *[FAILED] * failed])
-
-
-def _multirun(verb: str, flags: argparse.Namespace, configs: ConfigDirs) -> int:
-    started, sweep = time.monotonic(), multirun.Sweep(verb, configs)
-    attempt = multirun.JobFunction(verb, configs, os.getpid())
-    try:
-        with stdout_kept_for_results(), swept_runs.Watch(sweep):
-            ran = hydra_run.run(verb, flags.overrides, configs, attempt, sweep)
-    except OSError:
-        with with_room(sweep.outputs):  # which Hydra and Lightning know nothing of
-            raise
-    document = multirun.summarize(sweep, ran.results, time.monotonic() - started)
-    emit(document, lambda: swept_runs.show(document), sweep.form)
-    return combine([result["exit_code"] for result in document["results"]])
+def _without_all(verb: str, overrides: list[str]) -> tuple[list[str], str]:
+    """Take check=all or figure=PAPER/all off the overrides."""
+    named = [override for override in overrides if override.startswith(f"{verb}=")]
+    which = named[-1].partition("=")[2] if named and verb != "train" else ""
+    if which != "all" and not which.endswith("/all"):
+        return overrides, ""
+    return [override for override in overrides if override not in named], which
 
 
 @contextlib.contextmanager
-def _display_progress(display: Display, session: Session) -> Iterator[None]:
-    """Show the progress of a handler on the terminal. SystemExit never leaves it."""
-    keep_caches_in(session.outputs)
+def _hydras_arguments(argv: Sequence[str], only_shows: bool) -> Iterator[None]:
+    """Give Hydra its arguments, and let it raise its errors, which it prints over several lines else."""
+    before = sys.argv
+    register_resolvers()
+    sys.argv = [before[0], *argv]
     try:
-        with stdout_kept_for_results(), display:
+        kept = contextlib.nullcontext() if only_shows else stdout_kept_for_results()
+        with kept, hydra_set_aside(), hydra_raises():
             yield
-    except SystemExit as error:
-        raise RuntimeError(f"SystemExit: {error.code}") from error
+    finally:
+        sys.argv = before
+
+
+@contextlib.contextmanager
+def _progress(
+    session: Session, what: str = "", *, quiet: bool = False, verbose: bool = False
+) -> Iterator[Session]:
+    """Yield the session whose progress the terminal shows."""
+    keep_caches_in(session.outputs)
+    with Display(what, quiet=quiet, verbose=verbose) as display:
+        yield replace(session, on_event=display.see)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from icl.cli.show import in_short, needs
 from icl.events import Event, ItemProgress, Message, Planned, StateChanged, WorkItem
-from icl.jobs.execution.workers import Lines
 
 
 class Display:
@@ -16,33 +18,21 @@ class Display:
     skipped or failed, and messages; `what` is under way until the first event names an item."""
 
     def __init__(self, what: str = "", *, quiet: bool = False, verbose: bool = False) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
-
         self.total, self.begun, self.quiet, self.verbose = 0, 0, quiet, verbose
         self.under_way: list[WorkItem] = []
         self.on_terminal = sys.stderr.isatty()
-        self._console = Console(file=sys.stderr)  # this very file: what stands for stderr leads back here
         columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
-        self._bar = Bar(
-            *columns, console=self._console, transient=True, disable=not self.on_terminal,
-            redirect_stdout=False, redirect_stderr=False,
-        )  # fmt: skip
+        self._console = Console(stderr=True)
+        self._bar = Progress(*columns, console=self._console, transient=True, disable=not self.on_terminal)
         starting = f"{what}: starting" if what else "starting"
-        self._task = self._bar.add_task("", total=None, now=starting, visible=False)
+        self._task = self._bar.add_task("", total=None, now=starting)
         self._entered = contextlib.ExitStack()
 
     def __enter__(self) -> Display:
         self._entered.enter_context(self._bar)
-        if self.on_terminal:
-            self._bar.update(self._task, visible=True)
-            self._entered.enter_context(Lines(self.see).in_place_of_stderr())
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: Any) -> None:
         self._entered.close()
 
     def print_line(self, line: str) -> None:
@@ -51,29 +41,27 @@ class Display:
 
     def see(self, event: Event) -> None:
         if isinstance(event, Message):
-            self.print_line(f"{event.item.id}: {event.text}" if event.item else event.text)
+            self.print_line(event.text)
         elif isinstance(event, ItemProgress):
-            self._advance(event)
+            if self.total:
+                self._bar.update(self._task, now=f"{self._now()}: {event.item.id} {event.text}")
+            else:
+                now = f"{event.item}: {event.text}"
+                self._bar.update(self._task, total=1.0, completed=event.share, now=now)
         elif isinstance(event, Planned):
             self.total, self.begun = event.total, event.done
-            self._bar.update(self._task, total=event.total, completed=event.done, visible=True)
+            self._bar.update(self._task, total=event.total, completed=event.done)
         else:
             self._change(event)
-
-    def _advance(self, event: ItemProgress) -> None:
-        if self.total:
-            self._bar.update(self._task, now=f"{self._now()}: {event.item.id} {event.text}")
-        else:
-            now = f"{event.item}: {event.text}"
-            self._bar.update(self._task, total=1.0, completed=event.share, now=now, visible=True)
 
     def _change(self, event: StateChanged) -> None:
         item = event.item
         if event.state == "running":
-            self.under_way.append(item)
-            self.begun += 1
-            if not self.quiet and not self.on_terminal:
-                self.print_line(f"[{self.begun}/{self.total}] {item}")
+            if item not in self.under_way:  # again, where a worker has died
+                self.under_way.append(item)
+                self.begun += 1
+                if not self.quiet and not self.on_terminal:
+                    self.print_line(f"[{self.begun}/{self.total}] {item}")
         else:
             self.under_way.remove(item)
             self._bar.advance(self._task)
@@ -82,9 +70,8 @@ class Display:
         elif event.state == "skipped":
             self.print_line(needs(item.kind, item.id, event.text))
         elif event.state == "failed":
-            self.print_line(
-                f"icl: {item.id} failed: {event.text}" + (f"\n{event.trace}" if self.verbose else "")
-            )
+            trace = f"\n{event.trace}" if self.verbose else ""
+            self.print_line(f"icl: {item.id} failed: {event.text}{trace}")
         self._bar.update(self._task, now=self._now())
 
     def _now(self) -> str:

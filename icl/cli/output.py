@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -16,27 +15,12 @@ def emit(document: Mapping[str, Any], show: Callable[[], None], form: str) -> No
     """Print the result on stdout. A closed pipe (`| head`) does not change the exit code."""
     try:
         if form == "json":
-            text = dumps(document)
-            print(text if _encodes(text) else json.dumps(json.loads(text), indent=2), flush=True)
+            print(dumps(document), flush=True)
         else:
             show()
             sys.stdout.flush()
     except (BrokenPipeError, SystemExit):  # rich makes the second of the first
-        silence_stdout()
-
-
-def _encodes(text: str) -> bool:
-    """Return whether stdout has every character."""
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def silence_stdout() -> None:
-    """Point stdout at nothing, so that the interpreter's flush on exit does not fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the flush on exit fails again
 
 
 @contextlib.contextmanager

@@ -1,24 +1,16 @@
-"""A sweep in the terminal: its progress while it runs, and its results."""
+"""The results of a sweep in the terminal."""
 
 from __future__ import annotations
 
-import sys
-import threading
-import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 from icl.cli import show as shown
-from icl.jobs.execution.multirun import Sweep
-from icl.runs.code import current_digest
-from icl.runs.metric_kinds import RISKS
-from icl.runs.sweeps import STATES
+from icl.metrics import RISKS
 
-METRICS = (*RISKS, "loss", "dist_preconditioned")  # of a table, as many as fit; sweep.csv has them all
+METRICS = (*RISKS, "loss", "dist_preconditioned")  # of which a table has the first; sweep.csv has all
+MOST = 3
 FEW = 24  # jobs that are shown one by one
-_COLOURS = {"running": "cyan", "failed": "red", "interrupted": "yellow"}
 
 
 def show(document: Mapping[str, Any]) -> None:
@@ -31,9 +23,7 @@ def show(document: Mapping[str, Any]) -> None:
         shown.multirun(results)
     if not results or len(results) > FEW or any(row["low"] is not None for row in document["summary"]):
         known = {row["metric"] for row in document["summary"] if row["mean"] is not None}
-        metrics = [metric for metric in METRICS if metric in known]
-        while len(metrics) > 1 and shown.width(_configurations(document["summary"], metrics)) > console.width:
-            metrics.pop()
+        metrics = [metric for metric in METRICS if metric in known][:MOST]
         if metrics:
             console.print(_configurations(document["summary"], metrics))
             names = dict.fromkeys(row["interval"] for row in document["summary"] if row["interval"])
@@ -48,18 +38,10 @@ def show(document: Mapping[str, Any]) -> None:
     if best is not None and best["overrides"]:
         what = f"{best['metric']} {_interval(best)}"
         console.print(f"best: {' '.join(best['overrides'])}: {what}", soft_wrap=True, markup=False)
-    for best in document["best_by"]:
-        group = " ".join(f"{key}={value}" for key, value in best["group"].items())
-        others = [one for one in best["overrides"] if one.partition("=")[0].lstrip("+") not in best["group"]]
-        line = f"best at {group}: {' '.join(others)}: {best['metric']} {_interval(best)}"
-        console.print(line, soft_wrap=True, markup=False)
     for failure in document["failures"]:
         line = f"failed: {' '.join(failure['overrides'])}: {failure['error']}\n  {failure['run_dir']}"
         console.print(line, soft_wrap=True, markup=False, style="red", highlight=False)
     console.print(f"table: {document['sweep_csv']}", soft_wrap=True, markup=False, highlight=False)
-    if "wandb_sweep" in document:
-        line = f"for W&B: wandb sweep {document['wandb_sweep']}"
-        console.print(line, soft_wrap=True, markup=False, highlight=False)
 
 
 def _configurations(summary: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> Any:
@@ -81,62 +63,3 @@ def _interval(row: Mapping[str, Any]) -> str:
         return "-"
     between = "" if row["low"] is None else f" ({row['low']:.3g}, {row['high']:.3g})"
     return f"{row['mean']:.4g}{between}"
-
-
-class Watch:
-    """`with Watch(sweep):` a table of how far its jobs are, on a terminal, read from their records every
-    `seconds`, wherever and by whatever launcher they run."""
-
-    def __init__(self, sweep: Sweep, seconds: float = 1.0) -> None:
-        self.sweep, self.seconds = sweep, seconds
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def __enter__(self) -> Watch:
-        if sys.stderr.isatty():
-            self._thread = threading.Thread(target=self._run, daemon=True)
-            self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
-        console = Console(file=sys.stderr)
-        with Live(console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as live:
-            while True:
-                started = time.monotonic()
-                live.update(self.table(), refresh=True)
-                # Ten thousand records take seconds to read, of a processor that has jobs to do.
-                if self._stop.wait(max(self.seconds, 10 * (time.monotonic() - started))):
-                    break
-
-    def table(self) -> Any:
-        """Return a table of the number of jobs in each state, and the first that are unfinished or failed."""
-        from rich.console import Group
-        from rich.text import Text
-
-        stored = self.sweep.stored
-        outcomes = [stored.outcome(job, current_digest) for job in stored.jobs]
-        counts = Counter(outcome.state for outcome in outcomes)
-        lines = [
-            Text("  ".join(f"{counts[state]} {state}" for state in STATES if counts[state]) or "starting")
-        ]
-        unfinished = [
-            (outcome, job, number)
-            for state in ("failed", "running", "interrupted")
-            for number, (job, outcome) in enumerate(zip(stored.jobs, outcomes, strict=True), 1)
-            if outcome.state == state
-        ]
-        for outcome, job, number in unfinished[:FEW]:
-            which = f"{number}/{len(stored.jobs)} {' '.join(stored.own_overrides(job))}"
-            text = f"{outcome.state:<12}{which} {outcome.error}"
-            lines.append(Text(text, style=_COLOURS[outcome.state], no_wrap=True, overflow="ellipsis"))
-        return Group(*lines)

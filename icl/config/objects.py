@@ -1,7 +1,7 @@
 """Objects from settings.
 
-`instantiate` is the only function that turns a `_target_` into an object, and only of allowed packages;
-components take typed arguments and never see a config.
+`instantiate` is the only function that turns a `_target_` into an object; components take typed arguments
+and never see a config.
 """
 
 from __future__ import annotations
@@ -12,50 +12,34 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from icl.config import allowed_packages
 from icl.errors import InputError, nearest
 
 T = TypeVar("T")
-_HYDRAS_OWN = ("_partial_", "_args_", "_recursive_", "_convert_")
-
-
-def allowed_target(key: str, name: Any) -> str:
-    """`name` if it lies in an allowed package, as that package has it."""
-    name = allowed_packages.canonical(name) if isinstance(name, str) else name
-    if not isinstance(name, str) or not allowed_packages.is_allowed(name) or "._" in name:
-        known = ", ".join(allowed_packages.allowed())
-        raise InputError(
-            f"{key}._target_={name}: must be in one of {known} (ICL_PACKAGES=mylab adds a package)"
-        )
-    return name
+_UNIFIED = "lightning.pytorch."
+_ORDINARY = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 def target_of(key: str, node: Mapping[str, Any]) -> str:
-    """Return the name of the class that a config node describes; its package must be allowed."""
+    """Return the name of the class that a config node describes."""
     if "_target_" not in node:
         raise InputError(f"{key}: has no _target_; choose one of the group's options")
-    for name in _HYDRAS_OWN:
-        if name in node:
-            raise InputError(
-                f"{key}.{name}: leave it out; icl builds the parts itself, each once it knows the others"
-            )
     for name, value in node.items():
         if isinstance(value, Mapping) and "_target_" in value:
             target_of(f"{key}.{name}", value)
-    return allowed_target(key, node["_target_"])
+    return str(node["_target_"])
 
 
 def target_class(key: str, name: Any) -> type:
     """Return the class that a `_target_` names."""
-    name = allowed_target(key, name)
-    module, _, attribute = name.rpartition(".")
+    module, _, attribute = str(name).rpartition(".")
+    if module.startswith(_UNIFIED):  # whose Trainer's classes are others than ours
+        module = f"pytorch_lightning.{module.removeprefix(_UNIFIED)}"
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:  # the last of a name without a dot
         raise InputError(f"{key}._target_={name}: cannot be imported ({error})") from None
-    is_part = isinstance(found, type) and not issubclass(found, BaseException)
-    if not is_part or not allowed_packages.is_own(name, found.__module__):
-        raise InputError(f"{key}._target_={name}: is not a class that a config may build")
+    if not isinstance(found, type):
+        raise InputError(f"{key}._target_={name}: is not a class")
     return found
 
 
@@ -68,11 +52,11 @@ def instantiate(key: str, node: Mapping[str, Any], **given: Any) -> Any:
     for name in settings:
         if name not in parameters and not takes_any:
             raise InputError(f"{key}.{name}: {cls.__name__} has no such setting{nearest(name, parameters)}")
-    required = [
-        n for n, p in parameters.items() if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
-    ]
-    for name in required:
-        if name not in settings and name not in given:
+    for name, parameter in parameters.items():
+        is_required = (
+            parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        )
+        if is_required and name not in settings and name not in given:
             raise InputError(f"{key}.{name}: missing")
     try:
         return cls(**settings, **{k: v for k, v in given.items() if k in parameters})

@@ -1,24 +1,31 @@
-"""Folders of configs. Nothing heavy is imported, so that `icl list` stays fast."""
+"""Folders of configs: ours, a user's, and those of packages that the entry point `icl.packages` names:
+
+    [project.entry-points."icl.packages"]
+    mylab = "mylab"
+
+The folder mylab/conf then counts beside ours. Nothing heavy is imported, so that `icl list` stays fast.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Iterator, Sequence
+import importlib.metadata
+import importlib.util
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from icl.config import allowed_packages
-from icl.errors import InputError, nearest, one_line
+from icl.config.statements import JOINED
+from icl.errors import InputError, nearest, one_line, suggest
 from icl.resolver import SCALES
 
 __all__ = ["SCALES", "TORCHRUN", "ConfigDirs", "conf_dir"]
 
 TORCHRUN = "TORCHELASTIC_RUN_ID"  # is in the environment of what torchrun has started
-LOCAL = Path("local", "default.yaml")  # in ./conf, or in the folder of --config-dir: one machine's settings
-SCHEME = "icl"  # of a folder of configs that icl reads itself
-FOLDER_SCHEMES = ("file", SCHEME)
+LOCAL = Path("local", "default.yaml")  # in a folder of configs: settings of one machine
 _MOST_CHOICES_SHOWN = 24
 
 
@@ -29,22 +36,61 @@ def conf_dir() -> Path:
     return installed if (installed / "base.yaml").is_file() else package.parent / "conf"
 
 
-def insist_on_folders(searchpath: Any) -> None:
-    """Refuse an entry of hydra.searchpath that is neither a folder nor in an allowed package: Hydra imports
-    what follows pkg:// and structured://."""
-    for entry in searchpath if isinstance(searchpath, Sequence) and not isinstance(searchpath, str) else ():
-        scheme, mark, rest = str(entry).rpartition("://")
-        module = rest.strip("/").replace("/", ".")
-        if mark and scheme not in FOLDER_SCHEMES and not allowed_packages.is_allowed(module):
+def installed() -> tuple[str, ...]:
+    """Return the names of the packages that declare the entry point."""
+    return tuple(sorted({entry.module for entry in importlib.metadata.entry_points(group="icl.packages")}))
+
+
+def conf_of(package: str) -> Path | None:
+    """Return the folder of a package's configs, if it has one."""
+    top, *inner = package.split(".")
+    with contextlib.suppress(ImportError, ValueError):
+        spec = importlib.util.find_spec(top)
+        for place in (spec and spec.submodule_search_locations) or []:
+            folder = Path(place).joinpath(*inner, "conf").absolute()
+            if folder.is_dir():
+                return folder
+    return None
+
+
+def require_known(key: str, node: Any) -> None:
+    """Refuse to build from a record, which is data, what is neither of icl nor of an installed package."""
+    if isinstance(node, Mapping):
+        name = node.get("_target_", "icl.")
+        known = [f"{package}." for package in ("icl", *installed())]
+        if not isinstance(name, str) or not name.startswith(tuple(known)):
             raise InputError(
-                f"hydra.searchpath={entry}: must be a folder (file://...) or in an allowed package "
-                "(ICL_PACKAGES=mylab adds one): Hydra imports it"
+                f"{key}._target_={name}: a record builds only classes of icl and of installed packages "
+                "(docs/howto/add.md)"
             )
+        for inner, value in node.items():
+            require_known(f"{key}.{inner}", value)
+
+
+_users: Path | None = None  # what Hydra is to search, too, when it is initialized
+
+
+@contextlib.contextmanager
+def beside(folder: Path | None) -> Iterator[None]:
+    """Let Hydra, where it is initialized within, search a user's folder as with --config-dir."""
+    global _users
+    before, _users = _users, folder
+    try:
+        yield
+    finally:
+        _users = before
+
+
+def folders_beside() -> list[Path]:
+    """Return the folders that Hydra searches after ours: those of installed packages, and a user's."""
+    found = [conf for conf in map(conf_of, installed()) if conf is not None]
+    return [*([] if _users is None else [_users]), *found]
 
 
 @dataclass(frozen=True)
 class ConfigDirs:
-    """Folders of configs: shipped ones, those of installed packages and, with --config-dir, a user's."""
+    """Folders of configs: shipped ones, with --config-dir a user's, and those of installed packages. Where
+    several have an option of one name, the first does."""
 
     user: Path | None = None
     installed: tuple[Path, ...] = ()
@@ -52,9 +98,7 @@ class ConfigDirs:
     @classmethod
     def of(cls, folder: str | PathLike[str] | None) -> ConfigDirs:
         """Return the config folders, with those of installed packages."""
-        found = tuple(
-            conf for conf in map(allowed_packages.conf_of, allowed_packages.installed()) if conf is not None
-        )
+        found = tuple(folders_beside())
         if folder is None:
             return cls(None, found)
         if not Path(folder).is_dir():
@@ -63,43 +107,35 @@ class ConfigDirs:
 
     @property
     def folders(self) -> list[Path]:
-        return [conf_dir(), *self.installed, *([] if self.user is None else [self.user])]
+        return [conf_dir(), *([] if self.user is None else [self.user]), *self.installed]
 
     @property
     def groups(self) -> set[str]:
         folders = {path.name for folder in self.folders for path in folder.iterdir() if path.is_dir()}
         return {name for name in folders if not name.startswith((".", "_")) and name != LOCAL.parent.name}
 
-    @property
-    def local(self) -> Path | None:
-        """Return the file of this machine's own settings, if there is one."""
-        places = [folder / LOCAL for folder in (self.user, Path("conf").absolute()) if folder is not None]
-        return next((path for path in places if path.is_file()), None)
-
     def default_outputs(self) -> str:
         """Return `paths.outputs` of this machine, for commands that compose no config."""
-        if self.local is None:
+        local = next((folder / LOCAL for folder in self.folders if (folder / LOCAL).is_file()), None)
+        if local is None:
             return "outputs"
         from omegaconf import OmegaConf
 
         try:
-            found = OmegaConf.select(OmegaConf.create(OmegaConf.load(self.local)), "paths.outputs")
+            found = OmegaConf.select(OmegaConf.create(OmegaConf.load(local)), "paths.outputs")
         except Exception as error:  # of YAML, or a variable that is not set
-            raise InputError(f"{self.local}: {one_line(error)}") from None
+            raise InputError(f"{local}: {one_line(error)}") from None
         return str(Path(found or "outputs").expanduser())
-
-    def files(self) -> Iterator[tuple[Path, str]]:
-        """Yield every file of every folder, and its path there."""
-        for folder in self.folders:
-            found = ((path, path.relative_to(folder)) for path in folder.rglob("*.yaml"))
-            yield from ((path, place.as_posix()) for path, place in found if place.parent != LOCAL.parent)
 
     def digest(self) -> str:
         """Return the digest of all configs, ours and the user's."""
+        files = [
+            (path.relative_to(folder), path) for folder in self.folders for path in folder.rglob("*.yaml")
+        ]
         digest = hashlib.sha256()
-        for path, name in sorted(self.files(), key=lambda file: (file[1], file[0])):
+        for place, path in sorted(file for file in files if file[0].parent != LOCAL.parent):
             content = path.read_bytes()
-            digest.update(f"{name}\0{len(content)}\0".encode() + content)
+            digest.update(f"{place.as_posix()}\0{len(content)}\0".encode() + content)
         return digest.hexdigest()[:16]
 
     def options(self, group: str) -> list[str]:
@@ -111,8 +147,8 @@ class ConfigDirs:
         return sorted(path.as_posix() for path in paths)
 
     def text(self, group: str, option: str) -> str:
-        """Return the text of an option's file, the user's if there are several."""
-        paths = [folder / group / f"{option}.yaml" for folder in reversed(self.folders)]
+        """Return the text of an option's file."""
+        paths = [folder / group / f"{option}.yaml" for folder in self.folders]
         return next((path.read_text(encoding="utf-8") for path in paths if path.is_file()), "")
 
     def one_option(self, group: str, name: str) -> str:
@@ -122,6 +158,8 @@ class ConfigDirs:
             return name
         if not choices:
             raise InputError(f"{group}={name}: no such config")
+        if group == "check" and name in JOINED:
+            raise InputError(f"check={name}: is a part of another check now{suggest([JOINED[name]])}")
         shown = ", ".join(choices[:_MOST_CHOICES_SHOWN])
         rest = f", ... ({len(choices)})" if len(choices) > _MOST_CHOICES_SHOWN else ""
         raise InputError(f"{group}={name}: no such option (one of: {shown}{rest}){nearest(name, choices)}")

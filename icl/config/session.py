@@ -5,19 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from icl.config.compose import Composed, compose
-from icl.config.logger import LoggerSettings, logger_of
+from icl.config.objects import target_of
 from icl.config.search_path import SCALES, ConfigDirs
 from icl.errors import InputError, nearest_key, one_of
 from icl.events import Listener, Message, quiet
 
-COMMON = ("scale", "format", "force", "verbose", "paths", "logger")  # conf/base.yaml
+Loggers = Mapping[str, Mapping[str, Any]]  # Lightning's, by name, each with its _target_
+COMMON = ("scale", "format", "force", "stale", "verbose", "paths", "logger")  # conf/base.yaml
 FORMATS = ("text", "json")
 _CACHES = {"MPLCONFIGDIR": "matplotlib", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
 _made: set[Path] = set()  # the caches' folders, and those above, that were not there; the process's
@@ -28,12 +28,13 @@ class Session:
     """Outputs, logger, configs and listener of a job. No number depends on it."""
 
     outputs: Path
-    logger: LoggerSettings = field(default_factory=lambda: LoggerSettings(mode="none"))
+    logger: Loggers = field(default_factory=dict)
     force: bool = False
     configs: ConfigDirs = field(default_factory=ConfigDirs)
     on_event: Listener = quiet
     group: str = ""  # of W&B's, of all jobs of a sweep; else each has its own
     figure: str = ""  # that trains its own runs
+    uses_stale: bool = False  # records that other code made count
     overrides: tuple[str, ...] = field(default=(), compare=False)  # as they were typed
     cache: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)  # looked up once for many
 
@@ -56,14 +57,25 @@ def parse_session(verb: str, own: Sequence[str], composed: Composed, configs: Co
             raise InputError(f"{key}: missing")
     one_of("scale", settings["scale"], SCALES)
     one_of("format", settings["format"], FORMATS)
+    one_of("stale", settings["stale"], ("redo", "use"))
     for key in ("force", "verbose"):
         if not isinstance(settings[key], bool):
             raise InputError(f"{key}={settings[key]}: must be true or false")
-    outputs, logger = _outputs(settings["paths"]), settings.get("logger", {"mode": "none"})  # ~logger
-    if not isinstance(logger, dict):
-        raise InputError(f"logger={logger}: must be one of {', '.join(configs.options('logger'))}")
-    force, typed = settings["force"], composed.overrides
-    return Session(outputs, logger_of(logger), force, configs, overrides=typed)
+    outputs, loggers = _outputs(settings["paths"]), _loggers(settings.get("logger"))
+    return Session(
+        outputs, loggers, settings["force"], configs,
+        uses_stale=settings["stale"] == "use", overrides=composed.overrides,
+    )  # fmt: skip
+
+
+def _loggers(node: Any) -> Loggers:
+    if not isinstance(node, Mapping | None):
+        raise InputError(f"logger={node}: must be a group of loggers")
+    for name, entry in (node or {}).items():
+        if not isinstance(entry, Mapping):
+            raise InputError(f"logger.{name}={entry}: must be a logger with a _target_, such as logger.wandb")
+        target_of(f"logger.{name}", entry)
+    return {name: dict(entry) for name, entry in (node or {}).items()}
 
 
 def _outputs(paths: Any) -> Path:
@@ -83,17 +95,11 @@ def _outputs(paths: Any) -> Path:
     return path
 
 
-def process_tree() -> str:
-    """Return a name shared by this process and all processes started from it."""
-    return os.environ.setdefault("ICL_PROCESS_TREE", f"{os.getpid()}-{time.time_ns()}")
-
-
 def keep_caches_in(outputs: Path) -> None:
     """Keep the caches of libraries below `outputs`, unless the user chose a place.
 
     To be called before validation, which imports them: matplotlib and inductor then make their folders.
     """
-    process_tree()
     for variable, name in _CACHES.items():
         folder = outputs / "cache" / name
         if os.environ.setdefault(variable, str(folder)) == str(folder):

@@ -21,7 +21,6 @@ class TrainConfig:
     trainer: Node
     callbacks: Mapping[str, Node]  # those that are not null
     seeds: tuple[int, ...]
-    checkpoint: bool
     stored: Mapping[str, Any] = field(repr=False)
 
     @classmethod
@@ -29,8 +28,7 @@ class TrainConfig:
         """Return the config of a request or of a record."""
         groups = {name: stored[name] for name in ("task", "model", "optimizer", "train", "trainer")}
         callbacks = {name: node for name, node in stored["callbacks"].items() if node is not None}
-        own = tuple(stored["seeds"]), bool(stored.get("checkpoint", False))
-        return cls(**groups, callbacks=callbacks, seeds=own[0], checkpoint=own[1], stored=stored)
+        return cls(**groups, callbacks=callbacks, seeds=tuple(stored["seeds"]), stored=stored)
 
     def value(self, place: Place) -> Any:
         node: Any = self.stored
@@ -45,8 +43,3 @@ class TrainConfig:
             group, *names = place
             stored[group] = {**stored[group], names[0]: value} if names else value
         return type(self).of(stored)
-
-    @property
-    def lightning_loggers(self) -> Mapping[str, Node]:
-        found: Mapping[str, Node] = self.stored["logger"]["lightning"]
-        return found

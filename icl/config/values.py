@@ -1,4 +1,4 @@
-"""Values of settings: what they are by content, and how Hydra's grammar writes them."""
+"""Values of settings: their content, what follows from them, and how Hydra's grammar writes them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from icl.digests import file_digest
 from icl.errors import InputError, real, whole
 
 MOST_DEVICES = 4096  # of a node
+_OF_DIM = (
+    "eigenvalues", "covariance", "distortion", "task_covariance", "prior_mean", "guess_vector", "spectrum",
+)  # fmt: skip
+AXES = {"design": ("context", "dim"), **dict.fromkeys(_OF_DIM, ("dim",))}  # the settings of an array's axes
 
 
 def resolve_seeds(seeds: Any, seed: Any) -> tuple[int, ...]:
@@ -76,3 +80,30 @@ def literal(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{key}:{literal(entry)}" for key, entry in value.items()) + "}"
     return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def dims_of(typed: Mapping[str, Any]) -> dict[str, int]:
+    """Return the settings that follow from arrays that are typed, by dotted key: `check.covariance=sigma.npy`
+    sets check.dim, unless it is typed, too."""
+    found: dict[str, int] = {}
+    for key, value in typed.items():
+        group, _, name = key.partition(".")
+        if group in ("task", "check") and name in AXES:
+            of_file = isinstance(value, str) and value.endswith(".npy")
+            shape = shape_of_file(Path(value)) if of_file else _lengths(value)
+            found |= {f"{group}.{axis}": length for axis, length in zip(AXES[name], shape, strict=False)}
+    return {key: length for key, length in found.items() if key not in typed}
+
+
+def shape_of_file(path: Path) -> tuple[int, ...]:
+    """Return the shape of the array in a .npy file, () where it cannot be read."""
+    import numpy as np
+
+    try:
+        return tuple(np.load(path, "r", allow_pickle=False).shape)
+    except (OSError, ValueError, EOFError, AttributeError):
+        return ()
+
+
+def _lengths(value: Any) -> tuple[int, ...]:
+    return (len(value), *_lengths(value[0])) if isinstance(value, list) and value else ()

@@ -5,12 +5,16 @@ Claim.of(
     {"optimum": optimum, "largest excess": excess},
     exact(excess).below(0.02, "excess below .02 in every seed"),
 )
+
+Its numbers are floats of trained weights and of samples, which no control stands beside: they decide by a
+bound that is stated, and are no numbers of a check (icl.checks.statement).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self, SupportsFloat
 
 import numpy as np
@@ -50,7 +54,8 @@ class Claim:
         one_of("verdict", self.verdict, VERDICTS)
         one_of("expected", self.expected, VERDICTS)
         one_of("at_paper", self.at_paper, ("", *VERDICTS))
-        one_of("kind", self.kind, ["", *KINDS])
+        if self.verdict != "undecided":
+            one_of("kind", self.kind, list(KINDS))
 
     @classmethod
     def of(cls, claim: str, measured: Any, decided: Decision, **more: Any) -> Self:
@@ -75,50 +80,35 @@ class Decision:
 @dataclass(frozen=True, eq=False)
 class ClaimNumbers:
     """Numbers of a kind (icl.verdicts.KINDS) that decide together; one is undecided where the interval
-    value +- half_width straddles the bound, or is NaN."""
+    value +- half_width straddles the bound, or is NaN, and so are none."""
 
     kind: str
     values: ArrayLike
     half_widths: ArrayLike = 0.0
 
     def at_most(self, bound: SupportsFloat, source: str = "") -> Decision:
-        """Require value <= bound."""
         return Decision(joint(self._at_most(1, bound)), self.kind, source)
 
     def above(self, bound: SupportsFloat, source: str = "") -> Decision:
-        """Require value > bound."""
-        return Decision(joint(self._more(1, bound)), self.kind, source)
+        return Decision(joint([_OPPOSITE[v] for v in self._at_most(1, bound)]), self.kind, source)
 
     def below(self, bound: SupportsFloat, source: str = "") -> Decision:
-        """Require value < bound."""
-        return Decision(joint(self._more(-1, bound)), self.kind, source)
-
-    def _more(self, sign: int, bound: SupportsFloat) -> list[str]:
-        return [_OPPOSITE[verdict] for verdict in self._at_most(sign, bound)]
+        return Decision(joint([_OPPOSITE[v] for v in self._at_most(-1, bound)]), self.kind, source)
 
     def _at_most(self, sign: int, bound: SupportsFloat) -> list[str]:
         pairs = np.broadcast(np.asarray(self.values), np.asarray(self.half_widths))
-        return [decide(sign * float(value), sign * float(bound), float(half)) for value, half in pairs]
+        found = [decide(sign * float(value), sign * float(bound), float(half)) for value, half in pairs]
+        return found or ["undecided"]
 
 
-def exact(values: ArrayLike, half_widths: ArrayLike = 0.0) -> ClaimNumbers:
-    """Numbers from formulas: no error but rounding, which may be given as half a width."""
-    return ClaimNumbers("exact", values, half_widths)
-
-
-def tried(values: ArrayLike) -> ClaimNumbers:
-    """Worst of those at prompts, weights or problems that were drawn or given."""
-    return ClaimNumbers("tried", values)
-
-
-def searched(values: ArrayLike, half_widths: ArrayLike = 0.0) -> ClaimNumbers:
-    """Best that a search found: another may find a better one."""
-    return ClaimNumbers("searched", values, half_widths)
-
-
-def sampled(values: ArrayLike, half_widths: ArrayLike = 0.0) -> ClaimNumbers:
-    """Averages of random draws, with half the widths of their intervals."""
-    return ClaimNumbers("sampled", values, half_widths)
+# From formulas: no error but rounding, which may be given as half a width.
+exact = partial(ClaimNumbers, "exact")
+# The worst of those at prompts, weights or problems that were drawn or given.
+tried = partial(ClaimNumbers, "tried")
+# The best that a search found: another may find a better one.
+searched = partial(ClaimNumbers, "searched")
+# Averages of random draws, with half the widths of their intervals.
+sampled = partial(ClaimNumbers, "sampled")
 
 
 def all_of(source: str, *decisions: Decision) -> Decision:

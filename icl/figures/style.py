@@ -1,4 +1,20 @@
-"""One style for every figure: paper size, colour-blind-safe, a band over seeds, exact values dashed."""
+"""One style for every figure: paper size, colour-blind-safe, a band over seeds, exact values dashed.
+
+S or R seeds, T or X points, Q quantiles, I and J rows and columns of a matrix. On the axes of a panel:
+
+band(axes, x_T, y_ST, color, label, **style)        the mean over seeds, and their range
+quantiles(axes, x_T, y_TQ, color, label, **style)   the median, and the band between low and high quantile
+points(axes, x_X, y_XR, color, label, **style)      the values of every seed, as open marks
+exact_line(axes, value, label, **style)             a value known exactly, as a horizontal line
+exact_curve(axes, x_T, y_T, label, **style)         exact values as a function of x
+heatmap(axes, M_IJ, title, bound=None)              a matrix with its entries written in; bar, entries, free
+log_axis(axes)                                      a logarithmic y axis, labelled where it is short
+step_axis(axes, last, label="step")                 steps on a logarithmic x axis, with room for step 0
+note(axes, text, loc="upper right")                 words in a corner: what was not trained to its end
+shared_legend(panels.values())                      one legend of all panels, below the figure
+
+`style` goes to matplotlib. Give no line widths, mark sizes and font sizes: a user's style sets them.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +22,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
+from matplotlib import colormaps, rcParams
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.offsetbox import AnchoredText
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from icl.look import current
@@ -20,7 +38,6 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
     "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#666666",
 )  # fmt: skip
 ON_LIGHT, ON_DARK = "#111111", "#fefefe"  # text on a coloured cell: the same on a light and on a dark page
-EXACT: dict[str, Any] = {"color": "black", "linestyle": (0, (4, 2)), "linewidth": 1.0}
 PANEL = (2.5, 2.0)  # inches
 RC: Any = {
     "font.size": 8,
@@ -32,6 +49,8 @@ RC: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    "lines.dashed_pattern": (4, 2),
     "legend.frameon": False,
     "pdf.fonttype": 42,
     "svg.fonttype": "none",
@@ -46,41 +65,60 @@ def rc() -> Any:
     return current().rc(RC)
 
 
-def new_figure(inches: tuple[float, float]) -> Figure:
-    """Return an empty figure, without pyplot's global state."""
-    with rc_context(rc()):
-        figure = Figure(figsize=inches, dpi=200, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def panels(
-    rows: int,
-    columns: int,
-    size: tuple[float, float] = PANEL,
-    widths: Sequence[float] = (),
-    margin: float = 0.0,
-) -> tuple[Figure, np.ndarray]:
-    """Return a figure and its (rows, columns) axes.
-
-    `size` is that of a panel, `widths` are the columns' where they differ; `margin` is added to the height.
-    """
-    inches = (sum(widths) or size[0] * columns, size[1] * rows + margin)
-    figure = new_figure(inches)
-    with rc_context(rc()):
-        return figure, figure.subplots(rows, columns, squeeze=False, width_ratios=widths or None)
-
-
 def band(
-    axes: Axes, x_T: Sequence[float] | np.ndarray, y_ST: np.ndarray, color: str, label: str, **kwargs: Any
+    axes: Axes, x_T: Sequence[float] | np.ndarray, y_ST: np.ndarray, color: str, label: str, **style: Any
 ) -> None:
     """Draw the mean over seeds S, and the range between the smallest and largest seed."""
-    axes.plot(x_T, y_ST.mean(0), color=color, label=label, **kwargs)
+    axes.plot(x_T, y_ST.mean(0), color=color, label=label, **style)
     axes.fill_between(x_T, y_ST.min(0), y_ST.max(0), color=color, alpha=0.2, linewidth=0)
 
 
-def exact_line(axes: Axes, value: float, label: str, linestyle: Any = EXACT["linestyle"]) -> None:
-    axes.axhline(value, label=label, **EXACT | {"linestyle": linestyle})
+def quantiles(
+    axes: Axes, x_T: Sequence[float] | np.ndarray, y_TQ: np.ndarray, color: str, label: str, **style: Any
+) -> None:
+    """Draw the median with the band between a lower and an upper quantile, in the order low, median, high."""
+    low_T, median_T, high_T = y_TQ.T
+    axes.plot(x_T, median_T, color=color, label=label, **style)
+    axes.fill_between(x_T, low_T, high_T, color=color, alpha=0.2, linewidth=0)
+
+
+def points(
+    axes: Axes, x_X: Sequence[float] | np.ndarray, y_XR: np.ndarray, color: str, label: str, **style: Any
+) -> None:
+    """Draw the values of every seed at each x as open marks."""
+    x_XR = np.broadcast_to(np.asarray(x_X)[:, None], y_XR.shape)
+    open_marks = {"marker": "o", "markerfacecolor": "none", "linestyle": "none", "color": color} | style
+    axes.plot(x_XR.ravel(), y_XR.ravel(), label=label, **open_marks)
+
+
+def exact_line(axes: Axes, value: float, label: str, **style: Any) -> None:
+    """Draw a value known exactly as a horizontal line."""
+    axes.axhline(value, label=label, **_dashed() | style)
+
+
+def exact_curve(
+    axes: Axes,
+    x_T: Sequence[float] | np.ndarray,
+    y_T: Sequence[float] | np.ndarray,
+    label: str,
+    **style: Any,
+) -> None:
+    """Draw exact values as a function of x."""
+    axes.plot(x_T, y_T, label=label, **_dashed() | style)
+
+
+def _dashed() -> dict[str, Any]:
+    return {"color": rcParams["text.color"], "linestyle": "--"}
+
+
+def note(axes: Axes, text: str, loc: str = "upper right") -> None:
+    """Write words into a corner of a panel, such as what was not trained to its end."""
+    axes.add_artist(AnchoredText(text, loc, frameon=False, prop={"size": "medium", "color": RED}))
+
+
+def mark(figure: Figure, text: str) -> None:
+    """Write above a figure what it is not."""
+    figure.suptitle(text, fontsize="medium", color=RED, wrap=True)
 
 
 def log_axis(axes: Axes) -> None:
@@ -96,32 +134,53 @@ def log_axis(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
+def step_axis(axes: Axes, last: float, label: str = "step") -> None:
+    """Make the steps' axis logarithmic, with room for step 0."""
+    axes.set_xscale("symlog", linthresh=1, linscale=0.5)
+    axes.set(xlim=(0, last), xlabel=label)
+
+
 def entry_text(entry: float) -> str:
     """Return a matrix entry in four characters and a sign: 12.3, 1.23, .12, 0."""
     if abs(entry) < 0.005:
         return "0"
     text = f"{abs(entry):.1f}" if abs(entry) >= 9.995 else f"{abs(entry):.2f}"
-    return ("-" if entry < 0 else "") + text.removeprefix("0")
+    return ("\N{MINUS SIGN}" if entry < 0 else "") + text.removeprefix("0")
 
 
-def heatmap(axes: Axes, M_IJ: np.ndarray, title: str, bound: float, *, bar: bool = False) -> None:
-    """Draw a matrix with its entries written in, on a diverging scale from -bound to bound."""
-    image = axes.imshow(M_IJ, cmap="RdBu_r", vmin=-bound, vmax=bound)
-    axes.set_title(title)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for (i, j), entry in np.ndenumerate(M_IJ):
-        text = entry_text(float(entry))
+def heatmap(
+    axes: Axes,
+    M_IJ: np.ndarray,
+    title: str,
+    bound: float | None = None,
+    *,
+    bar: bool = False,
+    entries: bool = True,
+    free: np.ndarray | None = None,
+) -> AxesImage:
+    """Draw a matrix with its entries written in, on a diverging scale from -bound to bound, or to the largest
+    entry. Those of the mask `free` are outlined, those that are not finite are grey."""
+    bound = float(np.abs(M_IJ).max()) if bound is None else bound
+    colours = colormaps["RdBu_r"].with_extremes(bad="0.75")
+    image = axes.imshow(np.ma.masked_invalid(M_IJ), cmap=colours, vmin=-bound, vmax=bound)
+    axes.set(title=title, xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)
+    cell = axes.bbox.width / figure_of(axes).dpi * 72 / M_IJ.shape[1]  # in points
+    size = min(0.75 * rcParams["font.size"], cell / 3.2)
+    for (i, j), entry in np.ndenumerate(M_IJ) if entries else ():
         colour = ON_DARK if abs(entry) > 0.6 * bound else ON_LIGHT
-        axes.text(j, i, text, ha="center", va="center", fontsize=6, color=colour)
+        axes.text(j, i, entry_text(entry), ha="center", va="center", fontsize=size, color=colour)
+    outline(axes, () if free is None else np.argwhere(free))
     if bar:
         colour_bar(image, axes, 0.75)
+    return image
 
 
-def is_leftmost(axes: Axes) -> bool:
-    """Return whether the axes are in the first column of the figure's grid."""
-    place = axes.get_subplotspec()
-    return place is not None and place.is_first_col()
+def outline(axes: Axes, cells: Iterable[Sequence[int]]) -> None:
+    """Draw squares around these rows and columns of a matrix that `imshow` drew."""
+    for row, column in cells:
+        corner = column - 0.5, row - 0.5
+        axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=ON_LIGHT, linewidth=0.9))
 
 
 def figure_of(axes: Axes) -> Figure:
@@ -132,18 +191,27 @@ def figure_of(axes: Axes) -> Figure:
 
 def colour_bar(image: ScalarMappable, axes: Axes, shrink: float) -> None:
     bar = figure_of(axes).colorbar(image, ax=axes, shrink=shrink, pad=0.03)
-    bar.ax.tick_params(labelsize=6)
     bar.outline.set_visible(False)
 
 
-def shared_legend(parts: Iterable[Axes], place: Axes | Figure, **kwargs: Any) -> None:
-    """Put one legend of several panels into `place`, with one entry for each label."""
+def shared_legend(parts: Iterable[Axes], place: Axes | Figure | None = None, **kwargs: Any) -> None:
+    """Draw one legend of several panels, with one entry for each label: below the figure, which grows by it,
+    in as many columns as it has room for; or in `place`, as `kwargs` say."""
+    parts = list(parts)
     entries = [axes.get_legend_handles_labels() for axes in parts]
     handles = {label: handle for pair in entries for handle, label in zip(*pair, strict=True)}
-    place.legend(handles.values(), handles.keys(), **kwargs)
-
-
-def off_identity(M_XIJ: np.ndarray) -> np.ndarray:
-    """Return the largest entry of |M - m I| over |m|, m the mean of the diagonal; leading axes are kept."""
-    m_X11 = np.trace(M_XIJ, axis1=-2, axis2=-1)[..., None, None] / M_XIJ.shape[-1]
-    return (np.abs(M_XIJ - m_X11 * np.eye(M_XIJ.shape[-1])) / np.abs(m_X11)).max((-2, -1))
+    if not handles:
+        return
+    if place is not None:
+        place.legend(handles.values(), handles.keys(), **kwargs)
+        return
+    figure = figure_of(parts[0])
+    for columns in range(len(handles), 0, -1):
+        legend = figure.legend(
+            handles.values(), handles.keys(), loc="outside lower center", ncols=columns, **kwargs
+        )
+        size = legend.get_window_extent()
+        if columns == 1 or size.width <= 0.95 * figure.bbox.width:  # other formats have wider letters
+            break
+        legend.remove()
+    figure.set_figheight(figure.get_figheight() + size.height / figure.dpi)

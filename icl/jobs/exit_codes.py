@@ -23,9 +23,9 @@ def exit_code(document: Mapping[str, Any]) -> int:
     codes = [_code(claim["verdict"], claim["expected"]) for claim in claims] + [
         exit_code(part) for part in parts
     ]
+    codes += [result["exit_code"] for result in document.get("results", [])]  # of a multirun
     failed = len(document.get("failures", [])) + (document.get("status") == "failed")
-    is_over = document.get("status") == "interrupted" or bool(document.get("left"))  # its hours
-    return combine([*codes, *[FAILED] * failed, *[UNDECIDED] * is_over])
+    return combine([*codes, *[FAILED] * failed])
 
 
 def _code(verdict: str, expected: str) -> int:

@@ -22,15 +22,8 @@ FOLDER = Path(__file__).resolve().parent
 SOURCES = ("tiles.h", "tiles.cpp", "driver.cpp")
 LIBRARY = "_kernel.so"  # by this name on every system: ctypes loads it, Python does not import it
 COMPILERS = ("c++", "g++", "clang++")
-FLAGS = (
-    "-std=c++17",
-    "-O3",
-    "-fPIC",
-    "-fno-math-errno",
-    "-ffp-contract=fast",
-    "-fno-tree-vectorize",
-    "-pthread",
-)
+FLAGS: tuple[str, ...] = ("-std=c++17", "-O3", "-fPIC", "-pthread")
+FLAGS += ("-fno-math-errno", "-ffp-contract=fast", "-fno-tree-vectorize")
 X86 = {
     "avx2": ("-mavx2", "-mfma"),
     "avx512": ("-mavx512f", "-mavx512dq", "-mavx512vl", "-mfma", "-mprefer-vector-width=512"),
@@ -69,13 +62,8 @@ def build(extra: Sequence[str] = (), target: Path = FOLDER / LIBRARY) -> Path:
     x86 = platform.machine().lower() in ("x86_64", "amd64")
     common = [*compiler, *FLAGS, *extra]
     with tempfile.TemporaryDirectory(prefix="icl-kernel-") as folder:
-        jobs = [
-            (
-                "driver",
-                [f'-DSOURCE_DIGEST="{source_digest()}"', *(["-DWITH_X86"] if x86 else [])],
-                "driver.cpp",
-            )
-        ]
+        digest = f'-DSOURCE_DIGEST="{source_digest()}"'
+        jobs = [("driver", [digest, "-DWITH_X86"] if x86 else [digest], "driver.cpp")]
         wide = {"avx2": 32, "avx512": 64} if x86 else {}
         for name, width in {"baseline": 16, **wide}.items():
             flags = [f"-DNAMESPACE={name}", f"-DBYTES={width}", *X86.get(name, ())]

@@ -12,10 +12,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from icl.kernel.library import Header, instruction_sets, library
-from icl.kernel.recording import NotRecordable, Recording, record
+from icl.kernel.recording import record
 
 MeanOverPrompts = Callable[[Mapping[str, Any], Mapping[str, Any]], Any]
-DTYPES = (torch.float32, torch.float64)
 
 
 class Fused:
@@ -105,6 +104,3 @@ class _Means(torch.autograd.Function):
             None,
             *(gradient * grad_R.view(-1, *[1] * (gradient.ndim - 1)) for gradient in ctx.saved_tensors),
         )
-
-
-__all__ = ["DTYPES", "Fused", "NotRecordable", "Recording"]

@@ -8,6 +8,9 @@ import functools
 from icl.kernel.build import FOLDER, LIBRARY, library_digest, source_digest
 
 INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
+LISTS = ("ops", "inputs", "lists")
+NUMBERS: tuple[str, ...] = ("n_ops", "n_inputs", "n_slots", "n_prologue", "n_persistent")
+NUMBERS += ("zeros", "n_zeros", "result", "n_gradient")
 
 
 class Unusable(Exception):
@@ -17,23 +20,7 @@ class Unusable(Exception):
 class Header(ctypes.Structure):
     """`Program` of tiles.h."""
 
-    _fields_ = [
-        *((name, ctypes.c_void_p) for name in ("ops", "inputs", "lists")),
-        *(
-            (name, ctypes.c_int64)
-            for name in (
-                "n_ops",
-                "n_inputs",
-                "n_slots",
-                "n_prologue",
-                "n_persistent",
-                "zeros",
-                "n_zeros",
-                "result",
-                "n_gradient",
-            )
-        ),
-    ]
+    _fields_ = [*((name, ctypes.c_void_p) for name in LISTS), *((name, ctypes.c_int64) for name in NUMBERS)]
 
 
 @functools.cache

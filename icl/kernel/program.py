@@ -163,17 +163,8 @@ class Program:
         self.ops.append(Op(kind, out, shape, per_prompt, a, b, plus, alpha, beta, sources))
         return out
 
-    def _used(self) -> list[Op]:
-        """Return the operations that the kernel runs, without the gradient's."""
-        return _needed(_sums_folded(_needed(self.ops, self.result)), self.result)
-
-    def multiply_adds(self) -> int:
-        """Return the multiply-adds of the products for one prompt; their gradients take twice as many."""
-        products = [op for op in self._used() if op.kind == PRODUCT and op.per_prompt]
-        return sum(op.shape[0] * op.shape[1] * op.a.shape[1] for op in products if op.a is not None)
-
     def code(self) -> Code:
-        ops = self._used()
+        ops = _needed(_sums_folded(_needed(self.ops, self.result)), self.result)  # without the gradient's
         ops = [op for op in ops if not op.per_prompt] + [op for op in ops if op.per_prompt]
         return _encode(self.inputs, ops, self.result)
 

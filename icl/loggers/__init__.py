@@ -1,1 +1,1 @@
-"""Loggers beside the run store. Nothing here changes a number; training does not depend on it."""
+"""Loggers of Lightning's. A logger is never the source of a figure."""

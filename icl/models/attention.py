@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
+import torch
 from torch import Tensor
 
 from icl.errors import InputError, one_of
@@ -16,15 +18,23 @@ from icl.tasks.prompts import GramPrompt, TokenPrompt
 
 class LinearTransformer(Transformer):
     """A model whose `predict(prompt)` returns (R, B) predictions for either kind of prompt its path can
-    read."""
+    read. Weights that do not exist yet are initialised, one replica for each of `seeds`."""
 
     parametrization: Parametrization
 
     def __init__(
-        self, parametrization: Parametrization, path: str | None = None, activation: str | None = None
+        self,
+        parametrization: Parametrization,
+        path: str | None = None,
+        activation: str | None = None,
+        seeds: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
         self.parametrization = parametrization
+        if seeds is not None or next(parametrization.parameters(), None) is None:
+            std = parametrization.init_std
+            given = seeds if seeds is not None else range(len(std) if isinstance(std, list) else 1)
+            parametrization.initialise(given, torch.get_default_dtype())
         self.path = one_of("model.path", path or parametrization.path, PATHS)
         self.activation = one_of(
             "model.activation", activation or parametrization.activation, tokens.ACTIVATIONS

@@ -1,7 +1,7 @@
 """Products of many tiny matrices, batch axis last.
 
 torch.bmm over (B, 5, 5) spends its time on calls; with the batch contiguous the same product is a handful of
-long vector operations (measured with `icl bench train`). Layout (R, rows, columns, B).
+long vector operations (measured with `scripts/bench/kernel.py`). Layout (R, rows, columns, B).
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from icl.kernel import library
-from icl.kernel.fused import DTYPES, Fused, NotRecordable
+from icl.kernel.fused import Fused
+from icl.kernel.recording import NotRecordable
 from icl.models.transformer import Transformer
 
 Risk = Callable[[Any, Any], Tensor]  # of a model on a draw: (R,) means over the prompts
@@ -37,8 +38,7 @@ def record_risk(risk: Risk, model: Transformer, draw: Mapping[str, Tensor]) -> F
         raise NotRecordable("nothing is drawn")
     if (reason := library.why_none()) is not None:
         raise NotRecordable(f"no kernel: {reason}")
-    tensors = [*weights.values(), *draw.values()]
-    if any(tensor.device.type != "cpu" or tensor.dtype not in DTYPES for tensor in tensors):
+    if any(t.device.type != "cpu" or t.dtype not in TOLERANCE for t in (*weights.values(), *draw.values())):
         raise NotRecordable("only float32 and float64 on the CPU")
 
     def of(weights: Mapping[str, Any], drawn: Mapping[str, Any]) -> Any:

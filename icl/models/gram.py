@@ -115,27 +115,6 @@ def sparse_expected_risk(
     return squared_norm(from_right(rows_RKEB, query_root_RED))
 
 
-def stack_expected_risk(
-    P_RLHPP: Tensor,
-    Q_RLHPP: Tensor,
-    gram_RPPB: Tensor,
-    w_RDB: Tensor,
-    query_root_RPK: Tensor,
-    read_out: int,
-    read_in_RPP: Tensor | None = None,
-    output_RP: Tensor | None = None,
-) -> Tensor:
-    """Risk of any linear stack given each prompt's G and w, the query integrated out: (R, B).
-
-    `query_root_RPK` is F with F F^T = E q q^T. Its first D rows are the covariates': column k has the target
-    w^T F_k.
-    """
-    columns_RPK = query_root_RPK if read_in_RPP is None else read_in_RPP @ query_root_RPK
-    columns_RPKB = columns_RPK[..., None].expand(-1, -1, -1, gram_RPPB.shape[-1])
-    out_RKB = stack_output(P_RLHPP, Q_RLHPP, gram_RPPB, columns_RPKB, output_RP)
-    return query_risk(out_RKB, w_RDB, query_root_RPK, read_out)
-
-
 def query_risk(out_RKB: Tensor, w_RDB: Tensor, query_root_RPK: Tensor, read_out: int) -> Tensor:
     """Return the risk, (R, B), of what a stack makes of the columns of the query's root."""
     target_RKB = query_root_RPK[:, : w_RDB.shape[1]].mT @ w_RDB

@@ -25,3 +25,6 @@ class Transformer(nn.Module, ABC):
     @abstractmethod
     def predict(self, prompt: Any) -> Tensor:
         """Return predictions, (R, B), in the sign of the labels."""
+
+    def forward(self, prompt: Any) -> Tensor:
+        return self.predict(prompt)

@@ -59,19 +59,6 @@ class Highlight:
     text: Sequence[str]
     statements: Mapping[str, str] = field(default_factory=dict)  # checks, and the verdicts that it tells of
     figure: str = ""
-    panels: str = ""  # of the figure, all where it is empty
-
-
-@dataclass(frozen=True)
-class ClosedForm:
-    """A formula that the page evaluates at a Sigma and n that are typed: `form` names it in compute.js."""
-
-    form: str
-    title: str
-    formula: str
-    text: str
-    inputs: Mapping[str, Any] = field(default_factory=dict)  # its other letters, with their first values
-    command: str = ""  # the same on the command line, with {Sigma} and {n}
 
 
 @dataclass(frozen=True)
@@ -84,45 +71,6 @@ class Paper:
     link: str = ""
     terms: Sequence[Term] = ()
     highlights: Sequence[Highlight] = ()
-    closed_forms: Sequence[ClosedForm] = ()
-
-
-@dataclass(frozen=True)
-class MetricSummary:
-    """A metric of several seeds: its mean, an interval for it, and what kind of number it is."""
-
-    metric: str
-    kind: str
-    mean: float | None
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True)
-class ReportedRun:
-    """A training run, or one configuration of a sweep."""
-
-    name: str
-    place: str  # below the outputs folder
-    metrics: Sequence[MetricSummary]
-    state: str = "done"
-    seeds: Sequence[int] = ()
-    steps: int = 0
-    date: str = ""
-    warnings: Sequence[str] = ()  # in words; of a failed run, why it failed
-
-
-@dataclass(frozen=True)
-class SweptRuns:
-    """A sweep: its configurations, how many of its jobs are in which state, and which is best."""
-
-    name: str
-    place: str
-    states: Mapping[str, int]
-    configurations: Sequence[ReportedRun]
-    best: str = ""
-    members: Sequence[str] = ()  # places of its runs
-    more: int = 0  # configurations that are not shown
 
 
 @dataclass(frozen=True)
@@ -134,15 +82,6 @@ class ReportContent:
     entries: Sequence[ReportEntry]
     provenance: Mapping[str, Any] = field(default_factory=dict)  # of the page itself, with `written`
     only: Sequence[str] = ()  # the papers that were asked for, where not all were
-    runs: Sequence[ReportedRun] = ()
-    more_runs: int = 0  # that are not shown
-    figure_runs: Mapping[str, int] = field(default_factory=dict)  # by figure, those it trained for itself
-    sweeps: Sequence[SweptRuns] = ()
-
-    @property
-    def metrics(self) -> list[tuple[str, str]]:
-        """Return the metrics of the runs, with their kinds, in the order in which they are met."""
-        return list(dict.fromkeys((n.metric, n.kind) for run in self.runs for n in run.metrics))
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""The figures' files: copies and records beside the page, the picture in both themes, and its panels."""
+"""The figures' files: copies and records beside the page."""
 
 from __future__ import annotations
 
@@ -7,22 +7,15 @@ import os
 import re
 import shutil
 import struct
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
-from xml.etree import ElementTree
 
 from icl.report.content import ReportEntry
 from icl.runs import atomic, documents
 
 FOLDER = "files"
-_SVG = "{http://www.w3.org/2000/svg}"
-_VIEW = re.compile(r'<view id="([\w-]+)" viewBox="([-\d. ]+)"')
-_BOX = re.compile(r'<svg [^>]*viewBox="([-\d. ]+)"')
-ElementTree.register_namespace("", "http://www.w3.org/2000/svg")
-ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
-_DARK = {"#000000": "#e4e5e3", "#0072b2": "#3f9fdc", "#666666": "#a0a5ad", "#cccccc": "#4a4f57"}
 
 
 def png_size(path: Path) -> tuple[int, int] | None:
@@ -39,29 +32,11 @@ def png_size(path: Path) -> tuple[int, int] | None:
 
 
 @dataclass(frozen=True)
-class Image:
-    """A picture in both themes, as links, or in one; its size."""
-
-    light: str
-    dark: str
-    size: tuple[float, float] | None
-
-
-@dataclass(frozen=True)
 class Picture:
-    """A drawing: its files as links, the whole of it, and its panels by name, such as panel-a."""
+    """A drawing: its files as links by extension, and the size of the PNG, if it is there."""
 
     files: Mapping[str, str]
-    whole: Image | None
-    views: Mapping[str, Image]
-
-    @property
-    def links(self) -> set[str]:
-        shown = [image for image in (self.whole, *self.views.values()) if image is not None]
-        return {
-            *self.files.values(),
-            *(link for image in shown for link in (image.light, image.dark) if link),
-        }
+    size: tuple[int, int] | None
 
 
 def picture(entry: ReportEntry, folder: Path, page: str) -> Picture:
@@ -74,55 +49,7 @@ def picture(entry: ReportEntry, folder: Path, page: str) -> Picture:
     links = {extension: _link(folder, target) for extension, target in files.items()}
     if links:
         links["json"] = record(entry, folder, page)
-    vector = _vector(files.get("svg"))
-    if not vector:
-        size = png_size(files["png"]) if "png" in files else None
-        return Picture(links, Image(links["png"], "", size) if size else None, {})
-
-    def image(name: str, box: Sequence[float]) -> Image:
-        source = files["svg"]
-        light, dark = (source.with_name(f"{source.stem}{name}{theme}.svg") for theme in ("", "-dark"))
-        if not (_is_newer(light, source) and _is_newer(dark, source)):
-            text = part(vector, name[1:], box) if name else vector
-            _write(light, text)
-            _write(dark, darken(text))
-        return Image(_link(folder, light), _link(folder, dark), (box[2], box[3]))
-
-    views = {name: image(f"-{name}", _numbers(box)) for name, box in _VIEW.findall(vector)}
-    return Picture(links, image("", _numbers(_BOX.findall(vector)[0])), views)
-
-
-def _vector(path: Path | None) -> str:
-    """Return the drawing, unless there is none or it is torn."""
-    text = path.read_text(encoding="utf-8", errors="replace") if path is not None else ""
-    whole = text.rstrip().endswith("</svg>") and _BOX.search(text)
-    return text if whole else ""
-
-
-def _is_newer(path: Path, source: Path) -> bool:
-    """Return whether `path` is newer than a copy, which keeps the time of its original."""
-    return path.is_file() and path.stat().st_mtime_ns >= source.stat().st_mtime_ns
-
-
-def part(vector: str, name: str, box: Sequence[float]) -> str:
-    """One panel as a drawing of its own: what the other panels show is left out, what they define is not."""
-    root = ElementTree.fromstring(vector)
-    parents = {child: parent for parent in root.iter() for child in parent}
-    shared = ElementTree.Element(f"{_SVG}g")
-    for defined in [node for node in root.iter() if node.tag in (f"{_SVG}defs", f"{_SVG}style")]:
-        parents[defined].remove(defined)
-        shared.append(defined)
-    for group in root.findall(f".//{_SVG}g[@id]"):
-        if group.get("id", "").startswith("in-panel-") and not group.get("id", "").startswith(f"in-{name}."):
-            parents[group].remove(group)
-    for view in root.findall(f"{_SVG}view"):
-        root.remove(view)
-    root.insert(0, shared)
-    x, y, width, height = box
-    root.set("viewBox", f"{x} {y} {width} {height}")
-    root.set("width", f"{width}pt")
-    root.set("height", f"{height}pt")
-    return ElementTree.tostring(root, encoding="unicode")
+    return Picture(links, png_size(files["png"]) if "png" in files else None)
 
 
 def record(entry: ReportEntry, folder: Path, page: str) -> str:
@@ -130,21 +57,6 @@ def record(entry: ReportEntry, folder: Path, page: str) -> str:
     path = _place(folder, page, entry) / "record.json"
     _write(path, documents.dumps({"document": entry.document, "record": entry.record}))
     return _link(folder, path)
-
-
-def darken(vector: str) -> str:
-    """Return the drawing for a dark page: what is drawn in black in light, and the dark colours a little
-    lighter.
-
-    Text on the cells of a heatmap has a colour of its own (icl.figures.style) and stays as it is.
-    """
-    for colour, other in _DARK.items():
-        vector = vector.replace(colour, other)
-    return vector.replace("<svg ", f'<svg fill="{_DARK["#000000"]}" ', 1)  # what names no colour is black
-
-
-def _numbers(text: str) -> list[float]:
-    return [float(number) for number in text.split()]
 
 
 def _place(folder: Path, page: str, entry: ReportEntry) -> Path:

@@ -169,61 +169,6 @@
     addEventListener("afterprint", () => { for (const part of closed) part.open = false; });
   };
 
-  // The closed forms at what is typed: a line in words where it cannot be used.
-  const computing = () => {
-    const panel = document.getElementById("compute-panel");
-    if (!panel) return;
-    const text = (name, within = panel) => within.querySelector(`[name="${name}"]`).value;
-    const brief = (value) => (typeof value === "number" ? String(Number(value.toPrecision(6))) : value);
-    const made = (tag, content, look = "") => {
-      const element = document.createElement(tag);
-      if (look) element.className = look;
-      element.append(...[content].flat());
-      return element;
-    };
-    const shown = (value) => {
-      if (!Array.isArray(value)) return brief(value);
-      if (!Array.isArray(value[0])) return value.map(brief).join(", ");
-      return made("table", value.map((row) => made("tr", row.map((entry) => made("td", brief(entry))))), "matrix");
-    };
-    const attempt = (message, work) => {
-      message.textContent = "";
-      try {
-        return work();
-      } catch (error) {
-        message.textContent = error.message;
-        return null;
-      }
-    };
-    const show = () => {
-      const setting = attempt(panel.querySelector(".wrong"), () => compute.setting({ Sigma: text("Sigma"), n: text("n") }));
-      for (const card of panel.querySelectorAll("[data-form]")) {
-        const typed = Object.fromEntries([...card.querySelectorAll("input")].map((input) => [input.name, input.value]));
-        const values = setting && attempt(card.querySelector(".wrong"), () => compute.forms[card.dataset.form]({ ...setting, typed }));
-        const table = card.querySelector(".found");
-        table.replaceChildren(...(values || []).map(([name, value]) => {
-          const cell = made("td", shown(value), "num");
-          cell.dataset.value = JSON.stringify(value);
-          cell.title = JSON.stringify(value);
-          const head = made("th", name);
-          head.scope = "row";
-          return made("tr", [head, cell]);
-        }));
-        const command = card.querySelector(".command");
-        if (!command) continue;
-        command.hidden = !values;
-        if (!values) continue;
-        const { Sigma, diagonal, n } = setting;
-        const matrix = diagonal ? `'check.eigenvalues=${JSON.stringify(diagonal)}'` : `'check.covariance=${JSON.stringify(Sigma)}'`;
-        const line = command.dataset.template.replace("{Sigma}", `check.dim=${Sigma.length} ${matrix}`).replace("{n}", n);
-        command.querySelector("code").textContent = line;
-        command.querySelector("button").dataset.copy = line;
-      }
-    };
-    panel.addEventListener("input", show);
-    show();
-  };
-
   const copying = () => {
     for (const button of document.querySelectorAll("[data-copy]")) {
       button.addEventListener("click", async () => {
@@ -252,7 +197,7 @@
 
   // Pictures load as they are scrolled to; paper has no scrolling, so that those it shows load at leisure.
   const pictures = () => {
-    for (const image of document.querySelectorAll("img:not(.only-dark)")) image.loading = "eager";
+    for (const image of document.querySelectorAll("img")) image.loading = "eager";
   };
 
   addEventListener("load", () => setTimeout(pictures, 1000));
@@ -260,7 +205,6 @@
     theme();
     filter();
     opening();
-    computing();
     copying();
     if ("live" in document.body.dataset) reloading();
   });

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl.report import diagram, drawings, highlights, mathematics, pages, ruler
+from icl.config.values import flatten
+from icl.report import drawings, highlights, mathematics, pages
 from icl.report.content import Highlight, Paper, ReportContent, ReportEntry, Term
 from icl.report.statements import Counts, Statement, anchor, count, first_sentence, statements
 from icl.runs import atomic, documents
@@ -52,29 +53,16 @@ class Figure:
     def sources(self) -> list[tuple[str, list[str], dict[str, Any]]]:
         """Names, records and settings that this figure is drawn from: what all its records share stands
         first, then what is each one's own."""
-        every = [drawn["settings"] for drawn in self.drawn_from]
+        flat = [flatten(drawn["config"]) for drawn in self.drawn_from]
+        every = [{key: value for key, value in found.items() if value is not None} for found in flat]
         shared = {k: v for k, v in (every or [{}])[0].items() if all(s.get(k, _ABSENT) == v for s in every)}
         found: list[tuple[str, list[str], dict[str, Any]]] = []
         if shared and len(every) > 1:
             found.append(("All records", [], shared))
-        for drawn in self.drawn_from:
-            own = {k: v for k, v in drawn["settings"].items() if len(every) == 1 or k not in shared}
+        for drawn, settings in zip(self.drawn_from, every, strict=True):
+            own = {k: v for k, v in settings.items() if len(every) == 1 or k not in shared}
             found.append((drawn["name"], [drawn["run"]], own))
         return found
-
-    @property
-    def rows(self) -> list[tuple[tuple[str, ...], list[Statement]]]:
-        """Claims by the panels they begin with, those of the whole figure last: (views, claims)."""
-        by_panels: dict[tuple[str, ...], list[Statement]] = {}
-        for statement in self.statements:
-            named = tuple(f"panel-{letter}" for letter in statement.panels)
-            known = named if named and all(name in self.picture.views for name in named) else ()
-            by_panels.setdefault(known, []).append(statement)
-        named_views = {name for named in by_panels for name in named}
-        left = tuple(name for name in self.picture.views if name not in named_views)
-        rest = by_panels.pop((), [])
-        rows = list(by_panels.items())
-        return [*rows, (left if rows else (), rest)] if rest or left or not rows else rows
 
 
 @dataclass(frozen=True)
@@ -85,11 +73,6 @@ class RenderedHighlight:
     text: Sequence[str]
     statements: Sequence[Statement]
     figure: Figure | None
-
-    @property
-    def views(self) -> list[str]:
-        found = [f"panel-{letter}" for letter in self.highlight.panels]
-        return found if self.figure and all(name in self.figure.picture.views for name in found) else []
 
 
 @dataclass(frozen=True)
@@ -142,7 +125,7 @@ def write_report(folder: Path, content: ReportContent) -> Path:
     atomic.write_bytes(path, html.encode())
     pages.link(folder)
     pictures = [figure.picture for section in sections for figure in section.figures]
-    shown = {link for picture in pictures for link in picture.links}
+    shown = {link for picture in pictures for link in picture.files.values()}
     drawings.remove_others(folder, content.name, shown | set(records.values()))
     return path
 
@@ -218,7 +201,6 @@ def _template_variables(content: ReportContent, sections: Sequence[Section]) -> 
         "sources": _sources(sections),
         "sentence": _sentence(counts),
         "decided": counts.holds + counts.fails,
-        "closed_forms": [(s.paper, form) for s in sections for form in s.paper.closed_forms],
         "terms": [(s.paper, s.paper.terms) for s in sections if s.paper.terms],
         "unexpected": [s for s in every if s.verdict and not s.as_expected],
         "troubled": [e for e in content.entries if e.state == "failed"],
@@ -226,8 +208,8 @@ def _template_variables(content: ReportContent, sections: Sequence[Section]) -> 
         "stale": stale,
         "made": _provenances(content.entries),
         "css": _file("style.css"),
-        "js": _script(),
-        "js_digest": _digest(_script()),
+        "js": _file("page.js"),
+        "js_digest": _digest(_file("page.js")),
         "css_digest": _digest(_file("style.css")),
     }
 
@@ -276,13 +258,7 @@ def _environment(provenance: Mapping[str, Any]) -> dict[str, str]:
         return {}
     git, hardware = provenance.get("git"), provenance.get("hardware") or {}
     dirty = " with uncommitted changes" if git and git.get("dirty") else ""
-    memory = hardware.get("memory_bytes")
-    machine = [
-        str(hardware.get("cpu") or "unknown processor"),
-        f"{hardware['cores']} cores" if hardware.get("cores") else "",
-        f"{memory / 2**30:.0f} GiB" if memory else "",
-        str(hardware.get("gpu") or ""),
-    ]
+    machine = [str(hardware.get("cpu") or "unknown processor"), str(hardware.get("gpu") or "")]
     versions = (provenance.get("versions") or {}).items()
     return {
         "code": f"commit {str(git.get('commit'))[:12]}{dirty}" if git else "not under version control",
@@ -307,23 +283,8 @@ def _template() -> Template:
         "mathml": mathematics.mathml, "words": mathematics.words, "formulas": mathematics.formulas,
         "used_terms": _used_terms, "first_sentence": first_sentence,
     }  # fmt: skip
-    environment.globals |= {
-        "anchor": anchor, "diagram": _diagram, "diagram_legend": diagram.LEGEND, "ruler": _ruler,
-        "glyph": {"holds": "✓", "fails": "✗", "undecided": "?"},
-    }  # fmt: skip
+    environment.globals |= {"anchor": anchor, "glyph": {"holds": "✓", "fails": "✗", "undecided": "?"}}
     return environment.get_template("page.html.jinja")
-
-
-def _diagram(account: Mapping[str, Any], name: str) -> Any:
-    from markupsafe import Markup
-
-    return Markup(diagram.svg(account, name))
-
-
-def _ruler(statement: Statement) -> Any:
-    from markupsafe import Markup
-
-    return Markup(ruler.svg(statement.marks, statement.verdict)) if statement.marks else ""
 
 
 def _used_terms(paper: Paper, claim: str) -> list[tuple[int, Term]]:
@@ -349,10 +310,6 @@ def _file(name: str) -> Any:
     from markupsafe import Markup
 
     return Markup((_HERE / name).read_text(encoding="utf-8"))
-
-
-def _script() -> Any:
-    return _file("compute.js") + _file("page.js")
 
 
 def _digest(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from icl.report.content import ReportContent, ReportEntry
-from icl.report.ruler import Marks
 from icl.text import (
     Relation,
     ShownNumber,
@@ -28,7 +26,6 @@ _RANKS = ("Theorem", "Proposition", "Corollary", "Lemma")  # a false theorem wei
 _SENTENCE_END = re.compile(r"(?<=[a-z)\d]\.)(?<!\beq\.) ")
 _SAYS_FALSE = re.compile(r"\b(false|counterexample)\b")
 _WHY_UNDECIDED = re.compile(r"undecided\b|.*\bscale=paper\b", re.IGNORECASE)
-_PANELS = re.compile(r"\((\w)\)(?:(-| and |, )\((\w)\))?")
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,6 @@ class ReportedControl:
     description: str
     measured: str
     rejected: bool
-    value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,6 @@ class Statement:
     remarks: Sequence[str] = ()  # on the paper's own text
     notes: Sequence[str] = ()  # the other notes: how it was measured
     is_own: bool = False  # a sentence that this project adds to the paper's
-    wanted: str = "<"  # the side of the bound on which the claim puts what was measured
     kinds: Mapping[str, str] = field(default_factory=dict)  # of the numbers by name, in words
     kind_in_words: str = ""  # of the number that decides
     numbers: Sequence[ShownNumber] = ()
@@ -93,33 +88,6 @@ class Statement:
         measurement."""
         every = [sentence for remark in self.remarks for sentence in _SENTENCE_END.split(remark)]
         return next(filter(_SAYS_FALSE.search, every), every[0] if every else self.inequality)
-
-    @property
-    def panels(self) -> tuple[str, ...]:
-        """Panels named at the beginning of a figure's claim, such as (a)-(c)."""
-        match = _PANELS.match(self.claim)
-        if match is None:
-            return ()
-        first, between, last = match.groups()
-        if between == "-":
-            return tuple(map(chr, range(ord(first), ord(last) + 1)))
-        return (first, last) if last else (first,)
-
-    @property
-    def marks(self) -> Marks | None:
-        """Marks of a ruler: the side on which the statement would be true, and the control where it lies on
-        the other side of the bound than what was measured."""
-        if self.decided is None or not _finite(self.decided.value) or not _finite(self.bound):
-            return None
-        value, bound = float(self.decided.value), float(self.bound or 0)
-        below = value < bound or (value == bound and self.wanted == "<")
-        sides = "<>" if below else "><"
-        wanted = {"holds": sides[0], "fails": sides[1]}.get(self.verdict, self.wanted)
-        control = self.control.value if self.control else None
-        beyond = control is not None and (
-            control > bound if below else min(0, value, bound) <= control < bound
-        )
-        return Marks(value, bound, wanted, control if beyond else None)
 
     @property
     def as_expected(self) -> bool:
@@ -222,7 +190,6 @@ def _of_check(entry: ReportEntry, document: Mapping[str, Any], place: str) -> St
         remarks,
         [note for note in _texts(document, "notes") if note not in remarks],
         entry.is_own,
-        wanted=str(bound.get("direction", "<")),
         kinds={name: kind_in_words(document, name) for name in document.get("kinds") or {}},
         kind_in_words=kind_in_words(document, str(bound.get("of", ""))),
         numbers=list(numbers(_complete(document))),
@@ -267,14 +234,8 @@ def _complete(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _control(control: Mapping[str, Any]) -> ReportedControl:
     described, measured = str(control.get("description", "")), typeset(control.get("measured"), nested=True)
-    return ReportedControl(
-        described, measured, bool(control.get("rejected")), _number(control.get("measured"))
-    )
+    return ReportedControl(described, measured, bool(control.get("rejected")))
 
 
 def _number(value: Any) -> float | None:
     return value if is_number(value) else None
-
-
-def _finite(value: Any) -> bool:
-    return is_number(value) and math.isfinite(value)

@@ -6,16 +6,15 @@ import contextlib
 import errno
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from icl.errors import InputError
 
-_OF_THE_USER = {
-    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.EEXIST,
-    errno.ENAMETOOLONG, errno.ENOTSUP, errno.EFBIG,
-}  # fmt: skip
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_UNWRITABLE = (
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ENOTSUP,
+)  # fmt: skip
 
 
 class Unwritable(InputError):
@@ -23,36 +22,25 @@ class Unwritable(InputError):
 
 
 class DiskFull(Unwritable):
-    """The outputs folder has no room left, its user no quota, or files may not grow (ulimit -f): the input
-    is not at fault."""
-
-
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    """No room left, no quota, or files may not grow (ulimit -f): the input is not at fault."""
 
 
 @contextlib.contextmanager
-def writing(outputs: Path) -> Iterator[None]:
+def writing(outputs: Path, errors: Collection[int] = (*NO_ROOM, *_UNWRITABLE)) -> Iterator[None]:
     """Turn the system's error about an unwritable or full `outputs` into a one-line error."""
     try:
         yield
     except OSError as error:
-        if error.errno not in _OF_THE_USER:
+        if error.errno not in errors:
             raise
         kind = DiskFull if error.errno in NO_ROOM else Unwritable
         which = f": {error.filename}" if error.errno == errno.EFBIG and error.filename else ""
         raise kind(f"paths.outputs={outputs}: cannot be written ({error.strerror}{which})") from error
 
 
-@contextlib.contextmanager
-def with_room(outputs: Path) -> Iterator[None]:
+def with_room(outputs: Path) -> contextlib.AbstractContextManager[None]:
     """Report a full disk as `writing` does, around code that writes to `outputs` among much else."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in NO_ROOM:
-            raise
-        with writing(outputs):
-            raise
+    return writing(outputs, NO_ROOM)
 
 
 def temporary(path: Path) -> Path:
@@ -61,15 +49,13 @@ def temporary(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a binary file that replaces `path` when the block ends without an error, and is removed
-    otherwise."""
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield the path of a file that takes the place of `path` when the block ends without an error, and is
+    removed otherwise."""
     part = temporary(path)
     try:
-        with open(part, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        yield part
+        _sync(part)
         os.replace(part, path)
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -77,19 +63,30 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         if isinstance(error, OSError) and error.filename is None:  # a write says no name
             error.filename = str(path)
         raise
-    sync_folder(path.parent)
+    with contextlib.suppress(OSError):  # a folder, on file systems that support it
+        _sync(path.parent)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    with replacing(path) as file:
-        file.write(content)
+    with replacing(path) as part:
+        part.write_bytes(content)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make a rename in `folder` survive a power cut, on file systems that support it."""
+def write_once(outputs: Path, path: Path, content: bytes) -> bool:
+    """Write a file below `outputs` unless that is its content; return whether it was not."""
     with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        if path.read_bytes() == content:
+            return False
+    with writing(outputs):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(path, content)
+    return True
+
+
+def _sync(path: Path) -> None:
+    """Make what was written survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -7,184 +7,107 @@ that can continue, anything outside the outputs folder, anything behind a symbol
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from icl.errors import InputError
-from icl.runs import atomic, checkpoint, documents, json_records, layout
+from icl.runs import documents, json_records, layout
 from icl.runs.code import current_digest
-from icl.runs.lock import Lock, is_live
-from icl.runs.record import complaint, find_done
-
-Digest = Callable[[Mapping[str, Any], Path], str | None]
+from icl.runs.lock import is_live, locked
+from icl.runs.record import complaint
+from icl.runs.store import intact_checkpoints
 
 
 class Garbage(NamedTuple):
     path: Path
     why: str
     bytes: int
-    stamp: int  # when it was last changed: what has changed since it was shown is left alone
 
 
-def find_garbage(outputs: str | Path, digest_of: Digest = current_digest) -> list[Garbage]:
-    """List what may be removed. `digest_of(record, outputs)` is the digest a record would have now; None if
-    that is not known."""
+def find_garbage(outputs: str | Path) -> list[Garbage]:
+    """List what may be removed."""
     top = Path(outputs).resolve()
-    found: list[Garbage] = []
+    found = {}
     for place in layout.walk(top):
-        record = documents.read_record(place.path) or {}
-        digest = digest_of(record, top)
-        if place.kind == layout.RUNS:
-            found += _in_run(place.path.parent, digest)
-        elif not is_live(place.path.with_suffix(".lock")):
-            why = json_records.complaint(json_records.read(place.path), digest)
-            found += [garbage_at(place.path, f"stale: {why}")] if why else []
-    for kind in (layout.RUNS, *layout.JSON_KINDS):
-        found += _leftovers(top / kind)
-    return [entry for entry in found if _is_inside(top, entry.path)]
-
-
-def sizes(outputs: str | Path) -> dict[str, int]:
-    """Bytes of all that lies below `outputs`, by folder: runs, checks, figures, wandb, cache and so on."""
-    top = Path(outputs)
-    return {path.name: _size(path) for path in sorted(top.iterdir())} if top.is_dir() else {}
+        path = _removed(place)
+        if not is_live(_lock_of(path)) and (why := _why_worthless(place, top)):
+            found[path] = why
+    for path in _leftovers(top):
+        if not found.keys() & {*path.parents}:
+            found[path] = "leftover temporary file"
+    return [Garbage(path, why, _size(path)) for path, why in found.items() if _is_inside(top, path)]
 
 
 def remove(outputs: str | Path, garbage: Iterable[Garbage]) -> list[Path]:
-    """Remove what has not changed since it was listed and is not in use; return the paths removed."""
+    """Remove what still is garbage, and return the paths removed. A record is judged again under its lock."""
     top = Path(outputs).resolve()
-    chosen = list(garbage)
-    for entry in chosen:
-        if not _is_inside(top, entry.path):
-            raise InputError(f"path={entry.path}: must be a record inside {top}")
-    removed = [entry.path for entry in chosen if _remove(entry)]
+    places = {_removed(place): place for place in layout.walk(top)}
+    removed = [entry.path for entry in garbage if _remove(entry.path, places.get(entry.path), top)]
     for path in removed:
-        _prune(top, path.parent)
+        with contextlib.suppress(OSError):  # folders left empty go too, up to that of the kind
+            for folder in (path, *path.parents)[not path.is_dir() : len(path.relative_to(top).parts) - 1]:
+                folder.rmdir()
     return removed
 
 
-def _in_run(folder: Path, digest: str | None) -> Iterator[Garbage]:
-    if is_live(folder / "lock"):
-        return
-    why = _why_worthless(folder, digest)
-    if why is not None:
-        yield garbage_at(folder, why)
-        return
-    aside = folder / layout.SUPERSEDED
-    if aside.is_dir() and complaint(folder, documents.read_record(folder / "run.json")) is None:
-        yield garbage_at(aside, "superseded: a later attempt is done")
-    for place in (folder, folder / "checkpoints"):
-        yield from (garbage_at(path, "leftover temporary file") for path in _temporaries(place))
+def _remove(path: Path, place: layout.Place | None, top: Path) -> bool:
+    if place is None:
+        there = path.exists()  # or its process has finished
+        path.unlink(missing_ok=True)
+        return there
+    lock = _lock_of(path)
+    with locked(lock, wait=False) as mine:
+        if not mine or not _why_worthless(place, top):
+            return False
+        for file in [*path.iterdir()] if path.is_dir() else [path]:
+            if file.is_dir() and not file.is_symlink():
+                shutil.rmtree(file)
+            elif lock.name not in file.name:  # which goes last
+                file.unlink()
+    return True
 
 
-def _why_worthless(folder: Path, digest: str | None) -> str | None:
-    if find_done(folder, digest) is not None:
-        return None
-    run = documents.read_record(folder / "run.json")
-    if run is None:
-        return f"orphaned: {complaint(folder, run)}"
-    if run.get("status") in ("running", "interrupted"):
-        if run.get("schema") != layout.SCHEMA or digest not in (None, run.get("digest")):
-            return "stale: interrupted, and made with code or a schema that are no longer current"
-        resumable = checkpoint.candidates(folder / "checkpoints")
-        return None if resumable else "orphaned: killed before its first checkpoint"
-    return f"{'failed' if run.get('status') == 'failed' else 'stale'}: {complaint(folder, run, digest)}"
+def _removed(place: layout.Place) -> Path:
+    """Return what is removed of a record: a run's folder, the document of a check or figure."""
+    return place.path.parent if place.kind == layout.RUNS else place.path
 
 
-def _leftovers(top: Path) -> Iterator[Garbage]:
-    """Temporary files and dead locks outside run folders."""
-    for name, subfolders, files in os.walk(top, followlinks=False):
-        folder = Path(name)
-        subfolders[:] = [sub for sub in subfolders if not _is_own_affair(sub)]
-        locks = [folder / file for file in files if file.endswith(".lock")]
-        dead = [path for path in locks if not is_live(path)]
-        yield from (garbage_at(path, "lock of a dead process") for path in dead)
-        if len(dead) == len(locks):
-            yield from (garbage_at(path, "leftover temporary file") for path in _temporaries(folder))
+def _lock_of(path: Path) -> Path:
+    return path.with_suffix(".lock") if path.suffix else path / "lock"
 
 
-def _is_own_affair(subfolder: str) -> bool:
-    return layout.is_fingerprint(subfolder) or layout.TEMPORARY.fullmatch(subfolder) is not None
+def _why_worthless(place: layout.Place, top: Path) -> str | None:
+    record = documents.read_record(place.path)
+    digest = current_digest(record or {}, top)
+    if place.kind != layout.RUNS:
+        why = json_records.complaint(json_records.read(place.path), digest)
+        return why and f"stale: {why}"
+    folder = place.path.parent
+    if record is None:
+        return f"orphaned: {complaint(folder, record)}"
+    if record.get("status") in ("running", "interrupted"):
+        if digest not in (None, record.get("digest")):
+            return "stale: interrupted, and made with other code"
+        return None if intact_checkpoints(folder) else "orphaned: killed before a checkpoint"
+    why = complaint(folder, record, digest)
+    return why and f"{'failed' if record.get('status') == 'failed' else 'stale'}: {why}"
 
 
-def _temporaries(folder: Path) -> list[Path]:
-    try:
-        return [path for path in sorted(folder.iterdir()) if layout.TEMPORARY.fullmatch(path.name)]
-    except OSError:
-        return []
-
-
-def garbage_at(path: Path, why: str) -> Garbage:
-    """Return an entry for `remove`, as the path is now."""
-    return Garbage(path, why, _size(path), _stamp(path))
+def _leftovers(top: Path) -> Iterator[Path]:
+    """Yield temporary files in folders where no process is at work."""
+    for path in (path for kind in layout.KINDS for path in sorted((top / kind).rglob(".*.tmp"))):
+        folder = path.parent.parent if path.parent.name == "checkpoints" else path.parent
+        if not any(map(is_live, [*folder.glob("*.lock"), folder / "lock"])):
+            yield path
 
 
 def _size(path: Path) -> int:
-    if not path.is_dir() or path.is_symlink():
-        return path.lstat().st_size
-    files = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
-    return sum(os.lstat(file).st_size for file in files)
-
-
-def _stamp(path: Path) -> int:
-    """Newest change of a file, or of a folder's files."""
-    inside = [entry for entry in path.iterdir() if not entry.is_dir()] if path.is_dir() else [path]
-    times = []
-    for entry in inside:
-        with contextlib.suppress(OSError):
-            times.append(entry.lstat().st_mtime_ns)
-    return max(times, default=0)
+    files = [path] if not path.is_dir() else [entry for entry in path.rglob("*") if not entry.is_dir()]
+    return sum(file.lstat().st_size for file in files)
 
 
 def _is_inside(top: Path, path: Path) -> bool:
     """Return whether `path` is no link and lies below `top`, three levels down or deeper, as records do."""
     real = path.resolve()
     return not path.is_symlink() and top in real.parents and len(real.relative_to(top).parts) >= 3
-
-
-def _remove(entry: Garbage) -> bool:
-    """Rename and remove a record: a process that starts the same one now finds nothing instead of half."""
-    if not os.path.lexists(entry.path) or _stamp(entry.path) != entry.stamp:
-        return False
-    guard = _guard(entry.path)
-    with contextlib.ExitStack() as stack:
-        if guard is not None:
-            lock = Lock(guard)
-            if not lock.acquire(blocking=False):
-                return False
-            stack.callback(lock.release)
-        if guard == entry.path:  # a dead lock, ours by now: releasing it removes it
-            return True
-        gone = atomic.temporary(entry.path)
-        try:
-            os.rename(entry.path, gone)
-        except FileNotFoundError:  # its process has finished
-            return False
-        if gone.is_dir():
-            shutil.rmtree(gone)
-        else:
-            gone.unlink()
-    return True
-
-
-def _guard(path: Path) -> Path | None:
-    """Return the lock whose holder may be writing `path`; None if there is none."""
-    if path.suffix in (".json", ".lock"):
-        return path.with_suffix(".lock")
-    for folder in (path, *path.parents):
-        if layout.is_fingerprint(folder.name):
-            return folder / "lock"
-    return None
-
-
-def _prune(top: Path, folder: Path) -> None:
-    """Remove empty folders, up to the folder of the kind."""
-    while len(folder.resolve().relative_to(top).parts) > 1:
-        try:
-            folder.rmdir()
-        except OSError:
-            return
-        folder = folder.parent

@@ -1,33 +1,34 @@
 """JSON as the contract wants it: NaN is null, paths are absolute, no numpy left.
 
-A record carries a seal, a digest of its content: what was changed after it was written is not read.
+A record carries a seal, a digest of its content: what was changed after it was written is not read. A record
+may come from anybody: reading one follows no link, loads no pickle and has a limit.
 """
 
 from __future__ import annotations
 
-import functools
+import errno
+import io
 import json
 import math
 import os
-import re
+import stat
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from icl.digests import digest
-from icl.runs import atomic
+from icl.runs import atomic, layout
 
+if TYPE_CHECKING:
+    import numpy as np
+
+LARGEST = 2**29  # bytes of a file, and of the arrays in it
 _SEAL = "seal"
-_ALIAS = re.compile(r"[&*]id\d")
-_TOP = re.compile(r"^(?=[^\s#-])", re.MULTILINE)  # where a key of the outermost mapping begins
 
 
 def to_json(document: Any) -> Any:
     """`document` in JSON's own types: NaN and infinities are null, arrays lists, paths absolute strings."""
-    if document is None or isinstance(document, bool):
-        return document
-    if isinstance(document, str):
-        return str(document)
     if isinstance(document, Mapping):
         return {str(key): to_json(entry) for key, entry in document.items()}
     if isinstance(document, list | tuple):
@@ -36,10 +37,10 @@ def to_json(document: Any) -> Any:
         return str(Path(document).absolute())
     if hasattr(document, "tolist"):  # numpy and torch, scalars and arrays, without importing either
         return to_json(document.tolist())
-    if isinstance(document, int):
-        return int(document)
     if isinstance(document, float):
-        return float(document) if math.isfinite(document) else None
+        return document if math.isfinite(document) else None
+    if document is None or isinstance(document, str | int):
+        return document
     raise TypeError(f"no JSON form for {type(document).__name__}: {document!r}")
 
 
@@ -53,56 +54,57 @@ def same(left: Any, right: Any) -> bool:
     return json.dumps(to_json(left), sort_keys=True) == json.dumps(to_json(right), sort_keys=True)
 
 
-def write_json(path: Path, document: Any) -> None:
-    atomic.write_bytes(path, (dumps(document) + "\n").encode())
-
-
 def write_record(path: Path, document: Mapping[str, Any]) -> None:
     """Write `document` as JSON with a seal."""
+    atomic.write_bytes(path, sealed(document))
+
+
+def sealed(document: Mapping[str, Any]) -> bytes:
     clean = to_json(document)
-    write_json(path, {**clean, _SEAL: _seal(clean)})
+    return (dumps({**clean, _SEAL: _seal(clean)}) + "\n").encode()
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
-    """Return the object in `path`; None where there is none, or no valid seal."""
-    return read_json(path, sealed=True)
-
-
-def read_json(path: Path, *, sealed: bool = False) -> dict[str, Any] | None:
-    """Return the object in `path`, without its seal; None where there is no file, no object, or a broken
-    seal."""
+    """Return the object in `path`; None where there is none, no valid seal, or another schema."""
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(read_bytes(path))
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(document, dict):
+    if not isinstance(document, dict) or document.pop(_SEAL, None) != _seal(document):
         return None
-    seal = document.pop(_SEAL, None)
-    return document if (seal is None and not sealed) or seal == _seal(document) else None
+    return document if document.get("schema", layout.SCHEMA) == layout.SCHEMA else None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a record's file, which is no link, no pipe, and not above the limit."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with open(descriptor, "rb") as file:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > LARGEST:
+            raise OSError(errno.EFBIG, f"is no file of at most {LARGEST >> 20} MiB", str(path))
+        return file.read()
+
+
+def arrays_in(content: bytes) -> dict[str, np.ndarray]:
+    """Return the arrays of an .npz file by name. Raises ValueError where it is none, or above the limit."""
+    import numpy as np
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+    except zipfile.BadZipFile as error:
+        raise ValueError(str(error)) from error
+    if size > LARGEST:
+        raise ValueError(f"unpacks to {size / 2**20:,.0f} MiB, {LARGEST >> 20} at most")
+    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
 
 
 def parse_yaml(text: str) -> Any:
-    """Return what a YAML file of records holds. Most of them share most of their outermost keys: each of
-    these is parsed once, and copied."""
-    return {key: _copied(node) for part in outermost_keys(text) for key, node in _parsed(part).items()}
-
-
-def outermost_keys(text: str) -> list[str]:
-    """Split YAML into its outermost keys, unless parts of it refer to one another."""
-    return [text] if _ALIAS.search(text) else [part for part in _TOP.split(text) if part.strip()]
-
-
-@functools.lru_cache(maxsize=1024)
-def _parsed(text: str) -> Any:
+    """Return what a YAML file of a record holds."""
     import yaml
 
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # ten times as fast with libyaml
-
-
-def _copied(node: Any) -> Any:
-    if isinstance(node, dict):
-        return {key: _copied(entry) for key, entry in node.items()}
-    return [_copied(entry) for entry in node] if isinstance(node, list) else node
 
 
 def _seal(clean: Mapping[str, Any]) -> str:

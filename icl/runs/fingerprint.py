@@ -10,6 +10,11 @@ from typing import Any
 
 from icl.errors import InputError
 
+SEEDS = ("seed", "seeds")
+KEYS_WITHOUT_EFFECT = (  # of a config: no number depends on them
+    "format", "force", "stale", "verbose", "paths", "logger", "hydra", "sweep",
+)  # fmt: skip
+
 
 def fingerprint(scientific: Mapping[str, Any]) -> str:
     """Twelve hexadecimal digits that depend on the values in `scientific` alone.
@@ -24,23 +29,20 @@ def _canonical(key: str, value: Any) -> Any:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {
-            name: _canonical(f"{key}.{name}" if key else name, value[name]) for name in _names(key, value)
-        }
+        if not all(isinstance(name, str) for name in value):
+            raise TypeError(f"{key or 'fingerprint'}: keys must be strings")
+        return {name: _canonical(f"{key}.{name}".lstrip("."), entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_canonical(f"{key}[{i}]", entry) for i, entry in enumerate(value)]
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, int):
-        return int(value)
     if isinstance(value, float):
         if math.isnan(value):
             raise InputError(f"{key}=nan: must be a number")
-        return int(value) if value.is_integer() else float(value)
+        return int(value) if value.is_integer() else value
+    if value is None or isinstance(value, str | int):
+        return value
     raise TypeError(f"{key}: {type(value).__name__} has no place in a fingerprint")
 
 
-def _names(key: str, mapping: Mapping[Any, Any]) -> list[str]:
-    if not all(isinstance(name, str) for name in mapping):
-        raise TypeError(f"{key or 'fingerprint'}: keys must be strings")
-    return list(mapping)
+def has_no_effect(key: str) -> bool:
+    """Return whether no number depends on a config key, such as paths.outputs or hydra/launcher."""
+    return key.partition(".")[0].partition("/")[0] in KEYS_WITHOUT_EFFECT

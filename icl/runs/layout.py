@@ -2,7 +2,8 @@
 
 runs/EXPERIMENT/FINGERPRINT/run.json     kind "runs",    id EXPERIMENT, like ahn/theorem3
 checks/PAPER/ID/FINGERPRINT.json         kind "checks",  id PAPER/ID
-figures/PAPER/FIG/SCALE/FINGERPRINT.json kind "figures", id PAPER/FIG/SCALE
+figures/PAPER/FIG/SCALE/figure.json      kind "figures", id PAPER/FIG/SCALE
+figures/PAPER/FIG/SCALE/FINGERPRINT/figure.json  the same, of other settings than the shipped ones
 """
 
 from __future__ import annotations
@@ -17,11 +18,8 @@ from icl.errors import InputError
 
 SCHEMA = 1
 RUNS = "runs"
-JSON_KINDS = ("checks", "figures")
-TEMPORARY = re.compile(r"\..+\.tmp")
-LIGHTNING = "checkpoints/lightning.ckpt"  # of a run with checkpoint=true
-SUPERSEDED = "superseded"
-_LONGEST = 200  # file systems take 255, and a figure's file says more than its name
+KINDS = (RUNS, "checks", "figures")
+FIGURE, ARRAYS = "figure.json", "arrays.npz"  # of a figure
 _FINGERPRINT = re.compile(r"[0-9a-f]{12}")
 _ID = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)*")
 
@@ -39,27 +37,33 @@ def is_fingerprint(name: str) -> bool:
 
 def record_path(outputs: Path, kind: str, id: str, fingerprint: str) -> Path:
     """Return the JSON file of a record, which need not exist."""
-    if not _ID.fullmatch(id) or max(map(len, id.split("/"))) > _LONGEST:
-        raise InputError(
-            f"{kind} id={id!r}: must be names of letters, digits, _ . -, none above {_LONGEST}, joined by /"
-        )
+    if not _ID.fullmatch(id):
+        raise InputError(f"{kind} id={id!r}: must be names of letters, digits, _ . -, joined by /")
     if not is_fingerprint(fingerprint):
         raise InputError(f"fingerprint={fingerprint!r}: must be 12 hexadecimal digits")
     folder = outputs / kind / id
-    return folder / fingerprint / "run.json" if kind == RUNS else folder / f"{fingerprint}.json"
+    if kind == "checks":
+        return folder / f"{fingerprint}.json"
+    return folder / fingerprint / ("run.json" if kind == RUNS else FIGURE)
 
 
 def walk(outputs: Path) -> Iterator[Place]:
     """Every place that is or should be a record. Symbolic links to folders are not entered."""
-    for kind in (RUNS, *JSON_KINDS):
+    for kind in KINDS:
         top = outputs / kind
-        for folder, subfolders, files in os.walk(top, followlinks=False):
-            id = Path(folder).relative_to(top).as_posix()
+        for name, subfolders, files in os.walk(top, followlinks=False):
+            folder, names = Path(name), sorted(files)
             subfolders.sort()
             if kind == RUNS:
-                found = [name for name in subfolders if is_fingerprint(name)]
-                subfolders[:] = [name for name in subfolders if name not in found]
-                yield from (Place(kind, id, name, Path(folder, name, "run.json")) for name in found)
+                found = [folder / name / "run.json" for name in subfolders if is_fingerprint(name)]
+                subfolders[:] = [name for name in subfolders if not is_fingerprint(name)]
+            elif kind == "checks":
+                found = [folder / n for n in names if n.endswith(".json") and is_fingerprint(n[:-5])]
             else:
-                stems = (name.removesuffix(".json") for name in sorted(files) if name.endswith(".json"))
-                yield from (Place(kind, id, s, Path(folder, f"{s}.json")) for s in stems if is_fingerprint(s))
+                found = [folder / FIGURE] if FIGURE in names else []
+            for path in found:
+                *id, last = path.with_suffix("").relative_to(top).parts[: None if kind == "checks" else -1]
+                if is_fingerprint(last):
+                    yield Place(kind, "/".join(id), last, path)
+                else:
+                    yield Place(kind, "/".join([*id, last]), "", path)

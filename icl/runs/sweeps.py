@@ -3,7 +3,6 @@
     OUTPUTS/sweeps/FINGERPRINT/
         sweep.json   the jobs, written before the first of them starts
         sweep.csv    a row for each job and seed
-        wandb_sweep.yaml   the swept keys for `wandb sweep`, if requested
 
 The fingerprint is that of the jobs themselves. The outcome of a job is what it returned to the command that
 ran it, and later what its own record says, wherever and by whatever launcher it ran, so that there is nothing
@@ -12,58 +11,39 @@ here to get out of step; neither file holds a time. A record that other code mad
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import sys
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from icl.errors import InputError, Unavailable, nearest
+from icl.errors import InputError
+from icl.metrics import seed_interval
 from icl.redact import redact
 from icl.runs import atomic, documents, json_records, layout
-from icl.runs.intervals import interval_fields
+from icl.runs.code import current_digest
+from icl.runs.fingerprint import SEEDS, has_no_effect
 from icl.runs.lock import is_live
-from icl.runs.record import complaint
+from icl.runs.record import status_of
 from icl.text import csv_text
 
-if TYPE_CHECKING:
-    import pandas
-
-SWEEPS, PLAN, TABLE, WANDB = "sweeps", "sweep.json", "sweep.csv", "wandb_sweep.yaml"
-SEEDS = ("seed", "seeds")
+SWEEPS, PLAN, TABLE = "sweeps", "sweep.json", "sweep.csv"
 STATES = ("done", "running", "interrupted", "failed", "stale", "waiting")
 DEFAULT_METRICS = ("exact_risk", "loss")  # the first that is defined throughout decides which is best
-# Keys of a config that no number depends on.
-KEYS_WITHOUT_EFFECT = (
-    "format",
-    "force",
-    "verbose",
-    "paths",
-    "logger",
-    "hydra",
-    "cluster",
-    "best_by",
-    "sweep",
-)
 
 Row = dict[str, Any]
-DigestOf = Callable[[Mapping[str, Any], Path], str | None]  # icl.runs.code.current_digest
+Table = list[Row]  # of sweep.csv, or of a figure
 Metrics = Mapping[str, Mapping[str, float | None]]  # by name and seed
 
 
 @dataclass(frozen=True)
 class SweptJob:
-    """One job: a run of these seeds, or a check or figure, which has none. Jobs of one `group` differ in
-    their seeds alone. One that a search proposed in vain has an `error` and is nothing else."""
+    """One job: a run of these seeds, or a check or figure, which has none."""
 
     overrides: tuple[str, ...]
-    id: str = ""
-    fingerprint: str = ""
-    group: str = ""
+    id: str
+    fingerprint: str
     seeds: tuple[int, ...] = ()
-    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,17 +54,6 @@ class Outcome:
     path: Path
     metrics: Metrics = field(default_factory=dict, repr=False)
     error: str = ""
-
-
-class Table(list[Row]):
-    """Rows, of sweep.csv or of a figure."""
-
-    def to_pandas(self) -> pandas.DataFrame:
-        try:
-            import pandas
-        except ImportError:
-            raise Unavailable("to_pandas needs pandas: pip install 'icl-theory[notebook]'") from None
-        return pandas.DataFrame(list(self))
 
 
 @dataclass(frozen=True)
@@ -103,33 +72,35 @@ class StoredSweep:
 
     def write(self) -> None:
         """Write the list of jobs, unless it is there."""
-        plan = {
-            "schema": layout.SCHEMA, "kind": self.kind, "metric": self.metric, "name": self.name,
-            "jobs": [asdict(job) for job in self.jobs],
-        }  # fmt: skip
-        plan = documents.to_json(redact(plan))
-        if documents.read_record(self.folder / PLAN) == plan:
-            return
-        with atomic.writing(self.outputs):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            documents.write_record(self.folder / PLAN, plan)
+        own = {"kind": self.kind, "metric": self.metric, "name": self.name}
+        plan = {"schema": layout.SCHEMA, **own, "jobs": [asdict(job) for job in self.jobs]}
+        atomic.write_once(self.outputs, self.folder / PLAN, documents.sealed(redact(plan)))
 
-    def outcome(self, job: SweptJob, digest_of: DigestOf) -> Outcome:
-        """Return the outcome of a job by its record; `digest_of(record, outputs)` is the digest that it would
-        have now, None if that is not known."""
-        if job.error:
-            return Outcome("failed", self.folder, error=job.error)
-        read = _of_run if self.kind == "train" else _of_document
-        return read(self._path(job), lambda record: digest_of(record, self.outputs))
+    def outcome(self, job: SweptJob) -> Outcome:
+        """Return the outcome of a job by its record."""
+        path = self.path(job)
+        if self.kind == "train":
+            record = documents.read_record(path / "run.json")
+            state, error = status_of(path, record) if record else ("waiting", "")
+            state = "waiting" if state == "damaged" else state
+        else:
+            record, error = json_records.read(path), ""
+            lives = is_live(path.with_suffix(".lock"))
+            is_done = json_records.complaint(record, None) is None
+            state = "done" if is_done else "running" if lives else "waiting"
+        if record is None or state not in ("done", "failed"):
+            return Outcome(state, path)
+        if state == "done" and current_digest(record, self.outputs) not in (None, record.get("digest")):
+            return Outcome("stale", path)
+        return Outcome(state, path, metrics_of(record if self.kind == "train" else record["document"]), error)
 
-    def outcome_of(self, job: SweptJob, metrics: Metrics, error: str = "") -> Outcome:
-        """Return the outcome of a job by the numbers that it returned."""
-        return Outcome("failed" if error else "done", self._path(job), metrics, error)
-
-    def _path(self, job: SweptJob) -> Path:
+    def path(self, job: SweptJob) -> Path:
         """Return a run's folder, or the file of a check or figure."""
         kind = layout.RUNS if self.kind == "train" else f"{self.kind}s"
         path = layout.record_path(self.outputs, kind, job.id, job.fingerprint)
+        shipped = path.parent.with_name(path.name)  # of a figure's own settings
+        if kind == "figures" and (json_records.read(shipped) or {}).get("fingerprint") == job.fingerprint:
+            return shipped
         return path.parent if self.kind == "train" else path
 
     @property
@@ -141,12 +112,7 @@ class StoredSweep:
     def _varying(self) -> list[str]:
         given = [_values(job.overrides) for job in self.jobs]
         names = dict.fromkeys(name for values in given for name in values)
-        first = given[0] if given else {}
-        return [
-            name
-            for name in names
-            if len(given) == 1 or any(other.get(name) != first.get(name) for other in given)
-        ]
+        return [n for n in names if len(given) == 1 or any(one.get(n) != given[0].get(n) for one in given)]
 
     def own_overrides(self, job: SweptJob) -> list[str]:
         """Return the swept keys as they were typed."""
@@ -155,113 +121,54 @@ class StoredSweep:
     def table(self, outcomes: Sequence[Outcome]) -> Table:
         """Return a row for each job and seed; numbers are missing where a job is not done."""
         metrics = list(dict.fromkeys(name for outcome in outcomes for name in outcome.metrics))
-        keys, rows = self.keys, Table()
+        rows = []
         for job, outcome in zip(self.jobs, outcomes, strict=True):
             given = _values(job.overrides)
+            swept = {key: given.get(key, "") for key in self.keys}
             for seed in job.seeds or [None]:
-                row: Row = {key: given.get(key, "") for key in keys}
-                row |= {"seed": seed, "run_dir": str(outcome.path), "fingerprint": job.fingerprint}
+                of: Row = {"seed": seed, "run_dir": str(outcome.path), "fingerprint": job.fingerprint}
                 at = "" if seed is None else str(seed)
-                rows.append(row | {name: outcome.metrics.get(name, {}).get(at) for name in metrics})
+                rows.append(swept | of | {name: outcome.metrics.get(name, {}).get(at) for name in metrics})
         return rows
 
-    def write_table(self, rows: Sequence[Row]) -> Path:
+    def write_table(self, rows: Table) -> Path:
         """Write the rows to sweep.csv, unless they are there; floats read back bit for bit."""
-        content = (csv_text(redact(list(rows))) if rows else "").encode()
-        path = self.folder / TABLE
-        with contextlib.suppress(OSError):
-            if path.read_bytes() == content:
-                return path
-        with atomic.writing(self.outputs):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            atomic.write_bytes(path, content)
-        return path
+        content = (csv_text(redact(rows)) if rows else "").encode()
+        atomic.write_once(self.outputs, self.folder / TABLE, content)
+        return self.folder / TABLE
 
-    def write_wandb(self) -> Path:
-        """Return a W&B sweep configuration over the same keys, with the same objective."""
-        if self.kind != "train":
-            raise InputError(f"wandb: W&B sweeps over training runs; this is one of {self.kind}s")
-        if not self._varying:
-            raise InputError("wandb: this sweep has no swept key")
-        import yaml
-
-        given = [_values(job.overrides) for job in self.jobs]
-        values = {key: list(dict.fromkeys(one[key] for one in given if key in one)) for key in self._varying}
-        fixed = [o for o in self.jobs[0].overrides if _key(o) in given[0] and _key(o) not in values]
-        document = {
-            "program": "icl",
-            "command": ["${env}", "icl", "train", *fixed, "${args_no_hyphens}"],
-            "method": "bayes" if self.metric else "grid",
-            "metric": {"name": self.metric or DEFAULT_METRICS[0], "goal": "minimize"},
-            "parameters": {
-                key: {"values": [yaml.safe_load(v) for v in found]} for key, found in values.items()
-            },
-        }
-        text = yaml.safe_dump(redact(document), sort_keys=False, allow_unicode=True)
-        with atomic.writing(self.outputs):
-            atomic.write_bytes(self.folder / WANDB, text.encode())
-        return self.folder / WANDB
-
-    def summary(self, outcomes: Sequence[Outcome], wanted: Container[str] | None = None) -> list[Row]:
-        """Mean, interval and number of seeds of each metric (that is `wanted`), by configuration.
+    def summary(self, outcomes: Sequence[Outcome]) -> Table:
+        """Mean, interval and number of seeds of each metric, by configuration.
 
         What is not done yet does not count; where a seed has failed there is no mean: it is not averaged out.
         """
-        together: dict[tuple[str, str], list[int]] = {}
-        for i, job in enumerate(self.jobs):
-            together.setdefault((job.id, job.group or job.fingerprint), []).append(i)
-        found = []
-        for members in together.values():
-            own = [o for o in self.own_overrides(self.jobs[members[0]]) if _key(o) not in SEEDS]
-            names = dict.fromkeys(name for i in members for name in outcomes[i].metrics)
-            for name in names if wanted is None else filter(wanted.__contains__, names):
-                values = self._by_seed(name, members, outcomes)
-                count = sum(value is not None for value in values)
-                found.append({"overrides": own, "metric": name, **interval_fields(values), "count": count})
-        return found
-
-    def _by_seed(
-        self, metric: str, members: Sequence[int], outcomes: Sequence[Outcome]
-    ) -> list[float | None]:
-        values: dict[str, float | None] = {}
-        for i in members:
-            known = outcomes[i].metrics.get(metric, {})
-            failed = outcomes[i].state == "failed"
-            values |= {str(seed): None for seed in self.jobs[i].seeds} if failed else known
-        return list(values.values())
+        together: dict[tuple[str, ...], list[tuple[SweptJob, Outcome]]] = {}
+        for job, outcome in zip(self.jobs, outcomes, strict=True):
+            own = [override for override in self.own_overrides(job) if _key(override) not in SEEDS]
+            together.setdefault((job.id, *own), []).append((job, outcome))
+        rows = []
+        for (_, *own), members in together.items():
+            for metric in dict.fromkeys(name for _, outcome in members for name in outcome.metrics):
+                values: dict[str, float | None] = {}
+                for job, outcome in members:
+                    failed = dict.fromkeys(map(str, job.seeds))
+                    values |= failed if outcome.state == "failed" else outcome.metrics.get(metric, {})
+                count = sum(value is not None for value in values.values())
+                found = seed_interval(list(values.values()))
+                rows.append({"overrides": own, "metric": metric, **found, "count": count})
+        return rows
 
     def best(self, summary: Sequence[Row]) -> Row | None:
-        """Return the configuration with the least mean of the objective."""
-        for metric in [self.metric] if self.metric else DEFAULT_METRICS:
-            rows = [row for row in summary if row["metric"] == metric]
-            defined = [row for row in rows if row["mean"] is not None]
-            if defined:
-                return dict(min(defined, key=lambda row: row["mean"]))
-        return None
-
-    def best_by(self, summary: Sequence[Row], keys: Sequence[str]) -> list[Row]:
-        """Return the best configuration among those that share the values of these swept keys, with these
-        values as `group`."""
-        groups: dict[tuple[str, ...], list[Row]] = {}
+        """Return the configuration with the least mean of the objective: by default the first metric of which
+        all configurations have a mean, since others would be left out in silence."""
+        means: dict[str, list[Row]] = {}
         for row in summary:
-            given = _values(row["overrides"])
-            groups.setdefault(tuple(given.get(key, "") for key in keys), []).append(row)
-        found = ((values, self.best(rows)) for values, rows in groups.items())
-        return [
-            {"group": dict(zip(keys, values, strict=True)), **best}
-            for values, best in found
-            if best is not None
-        ]
-
-
-def grouping_keys(best_by: Any, keys: Sequence[str]) -> list[str]:
-    """Return the setting `best_by`: null, one of a sweep's `keys`, or a list of them."""
-    named = [best_by] if isinstance(best_by, str) else best_by or []
-    for name in named if isinstance(named, list) else [best_by]:
-        if name not in keys:
-            known = ", ".join(keys) or "none, no key is swept but seeds"
-            raise InputError(f"best_by={name}: must be one of {known}{nearest(str(name), keys)}")
-    return list(dict.fromkeys(named))
+            if row["mean"] is not None:
+                means.setdefault(row["metric"], []).append(row)
+        most = len({tuple(row["overrides"]) for row in summary})
+        wanted = [m for m in DEFAULT_METRICS if len(means.get(m, ())) == most]
+        rows = means.get(self.metric or next(iter(wanted), ""))
+        return min(rows, key=lambda row: row["mean"]) if rows else None
 
 
 def read_sweep(path: str | Path) -> StoredSweep:
@@ -269,13 +176,16 @@ def read_sweep(path: str | Path) -> StoredSweep:
     folder = Path(path).absolute()
     folder = folder.parent if folder.name in (PLAN, TABLE) else folder
     plan = documents.read_record(folder / PLAN)
-    if plan is None or plan.get("schema") != layout.SCHEMA or folder.parent.name != SWEEPS:
+    if plan is None or folder.parent.name != SWEEPS:
         raise InputError(f"sweep={path}: must be the folder of a sweep, such as outputs/sweeps/FINGERPRINT")
-    jobs = tuple(
-        SweptJob(**{**job, "overrides": tuple(job["overrides"]), "seeds": tuple(job["seeds"])})
-        for job in plan["jobs"]
-    )
-    return StoredSweep(folder, plan["kind"], jobs, plan["metric"], plan.get("name", ""))
+    try:
+        jobs = [
+            SweptJob(tuple(job["overrides"]), job["id"], job["fingerprint"], tuple(job["seeds"]))
+            for job in plan["jobs"]
+        ]
+        return StoredSweep(folder, plan["kind"], tuple(jobs), plan["metric"], plan["name"])
+    except (KeyError, TypeError) as error:
+        raise InputError(f"sweep={path}: its {PLAN} is damaged") from error
 
 
 def stored_sweeps(outputs: Path) -> list[Path]:
@@ -285,43 +195,8 @@ def stored_sweeps(outputs: Path) -> list[Path]:
 def metrics_of(document: Mapping[str, Any]) -> Metrics:
     """Return the numbers of a job's document: a run's by seed, a check's without one, a figure's none."""
     if "metrics" in document:
-        return {sys.intern(k): entry["by_seed"] for k, entry in document["metrics"].items()}
-    measured = document.get("measured", {})
-    return {k: {"": v} for k, v in measured.items() if isinstance(v, int | float)}
-
-
-def _of_run(folder: Path, now: Callable[[Row], str | None]) -> Outcome:
-    run = documents.read_record(folder / "run.json")
-    if run is None:
-        return Outcome("waiting", folder)
-    if run.get("status") == "done" and complaint(folder, run) is None:
-        if now(run) not in (None, run.get("digest")):
-            return Outcome("stale", folder)
-        error = run["notes"][-1] if run.get("diverged") else ""
-        return Outcome("failed" if error else "done", folder, metrics_of(run), error)
-    if run.get("status") == "failed":
-        return Outcome("failed", folder, error=error_of_traceback(folder / "traceback.txt"))
-    return Outcome("running" if is_live(folder / "lock") else "interrupted", folder)
-
-
-def _of_document(path: Path, now: Callable[[Row], str | None]) -> Outcome:
-    record = json_records.read(path)
-    if record is None or not isinstance(record.get("document"), dict):
-        return Outcome("running" if is_live(path.with_suffix(".lock")) else "waiting", path)
-    if now(record) not in (None, record.get("digest")):
-        return Outcome("stale", path)
-    return Outcome("done", path, metrics_of(record["document"]))
-
-
-def error_of_traceback(path: Path) -> str:
-    """Return the last line of a traceback."""
-    try:
-        lines = path.read_text(encoding="utf-8").strip().splitlines()
-    except OSError:
-        return ""
-    # An exception's message may have lines of its own; the error begins after the last line of a frame.
-    frames = [i for i, line in enumerate(lines) if line.startswith("  ")]
-    return lines[min(frames[-1] + 1, len(lines) - 1)] if frames else "".join(lines[-1:])
+        return {name: entry["by_seed"] for name, entry in document["metrics"].items()}
+    return {k: {"": v} for k, v in document.get("measured", {}).items() if isinstance(v, int | float)}
 
 
 def _key(override: str) -> str:
@@ -329,11 +204,5 @@ def _key(override: str) -> str:
 
 
 def _values(overrides: Sequence[str]) -> dict[str, str]:
-    pairs = (override.partition("=") for override in overrides)
-    named = {key.lstrip("+"): value for key, _, value in pairs}
-    return {key: value for key, value in named.items() if not has_no_effect(key)}
-
-
-def has_no_effect(key: str) -> bool:
-    """Return whether no number depends on a config key, such as paths.outputs or hydra/launcher."""
-    return key.partition(".")[0].partition("/")[0] in KEYS_WITHOUT_EFFECT
+    """Return what was typed by key, but what no number depends on."""
+    return {_key(o): o.partition("=")[2] for o in overrides if not has_no_effect(_key(o))}

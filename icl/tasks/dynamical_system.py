@@ -8,10 +8,10 @@ sequence has a system (A, c) of its own. In the lds paper's section 5:
     d  as b, with process noise Q_w^T diag(.8 .. 1) Q_w instead of I (Q_w fixed; the law of y does not depend
        on it, for Q Q_w^T is Haar too)
 With `systems` set, each sequence's system is one of so many, drawn once and the same for every replica, or
-one of these with -A for A (not with `positive`): a law of its own, that keeps Assumption 3.2, and whose risk
+one of these with -A for A: a law of its own, that keeps Assumption 3.2, and whose risk
 is exact in every setting.
 The eigenvalues v are uniform on [-1, 1]^D, on the unit sphere, in the unit ball, or a list with a common
-random sign: A and -A have the same law (Assumption 3.2). `positive`, uniform on [0, 1]^D, breaks it.
+random sign: A and -A have the same law (Assumption 3.2).
 
 AR(s) tokens, eq. (7): z_t = (y_t, ..., y_{t+s}) for t = 1 .. T-s-1, the query (y_{T-s}, ..., y_{T-1}, 0), the
 target y_T.
@@ -38,8 +38,8 @@ from icl.random import generator
 from icl.tasks.estimators import SampledGram, SampledTokens
 from icl.tasks.law import Draw, Estimator, Model, RiskFunction
 from icl.tasks.prompts import GramPrompt, TokenPrompt
-from icl.tasks.token_law import TokenLaw
-from icl.theory.dynamical_system import (
+from icl.tasks.quadratic import QuadraticRisk
+from icl.tasks.sequence_moments import (
     Covariances,
     covariances_of_independent_modes,
     covariances_of_listed_modes,
@@ -48,10 +48,10 @@ from icl.theory.dynamical_system import (
     parity_mask,
     quadratic_risk,
 )
-from icl.theory.quadratic import QuadraticRisk
+from icl.tasks.token_law import TokenLaw
 
 SETTINGS = ("a", "b", "c", "d")
-SPECTRA = ("uniform", "sphere", "ball", "positive")
+SPECTRA = ("uniform", "sphere", "ball")
 HALF_WIDTH = 5.0  # c is uniform on [-5, 5]^D in (b), (c), (d)
 SPREAD = (0.8, 1.0)  # of the process noise in (d)
 RATIO = 2.0  # of R's largest to its smallest diagonal entry in (c)
@@ -123,7 +123,7 @@ class DynamicalSystem:
         if self.systems is None:
             return law
         drawn = law.replica(0).systems([generator(POOL, "task", 1)], self.systems)
-        return replace(law, pool=drawn if self.spectrum == "positive" else drawn.and_mirrored())
+        return replace(law, pool=drawn.and_mirrored())
 
     def _root_w(self, seed: int) -> Tensor:
         """Return a root of Sigma_w; each seed has its own Q_w in (d)."""
@@ -264,7 +264,7 @@ class DynamicalSystemLaw(TokenLaw):
 
     @property
     def has_independent_modes(self) -> bool:
-        """True if icl.theory.dynamical_system integrates over the systems exactly."""
+        """True if icl.tasks.sequence_moments integrates over the systems exactly."""
         return self.setting in ("a", "b") and self.spectrum == "uniform" and self.pool is None
 
     @property
@@ -274,7 +274,7 @@ class DynamicalSystemLaw(TokenLaw):
         return short and not isinstance(self.spectrum, str) and self.pool is None
 
     def mode_arguments(self) -> dict[str, Any]:
-        """Return the arguments of icl.theory.dynamical_system.covariances_of_independent_modes."""
+        """Return the arguments of icl.tasks.sequence_moments.covariances_of_independent_modes."""
         return {
             "dim": self.states,
             "process": self.process_noise,
@@ -406,8 +406,8 @@ def _eigenvalues(rng: np.random.Generator, spectrum: str | tuple[float, ...], B:
     """(B, D)."""
     if not isinstance(spectrum, str):
         return rng.choice([-1.0, 1.0], (B, 1)) * np.array(spectrum)
-    if spectrum in ("uniform", "positive"):
-        return rng.uniform(-1.0 if spectrum == "uniform" else 0.0, 1.0, (B, D))
+    if spectrum == "uniform":
+        return rng.uniform(-1.0, 1.0, (B, D))
     v_BD = standard_normal(rng, (B, D))
     v_BD /= np.linalg.norm(v_BD, axis=1, keepdims=True)
     return v_BD if spectrum == "sphere" else v_BD * rng.random((B, 1)) ** (1 / D)

@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from icl.tasks.expected_traces import sparse_a_risk
 from icl.tasks.gaussian_prompts import GaussianPrompts
 from icl.tasks.integrated import degree_of_risk
 from icl.tasks.law import Model, RiskFunction
-from icl.theory.expected_traces import sparse_a_risk
+from icl.tasks.quadratic import QuadraticRisk
 from icl.theory.plane_rule import plane_rule
-from icl.theory.quadratic import QuadraticRisk
 
-EXACT_SPARSE_A_LAYERS = 3  # icl.theory.expected_traces: words of length 2 L
+EXACT_SPARSE_A_LAYERS = 3  # icl.tasks.expected_traces: words of length 2 L
 EXACT_LAYER_DIM = 20
 REPLICAS = 8  # whose words are computed together: what they take then stays in the cache
 EXACT_PLANE_DEGREE = 48  # of the risk in S; the rule at dim 2 has some degree^3 / 16 nodes

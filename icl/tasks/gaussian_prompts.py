@@ -95,7 +95,7 @@ class GaussianPrompts(TokenLaw):
         return torch.cat([F_RPD, bias_RP1], dim=2)
 
     def risk_arguments(self, r: int = 0) -> dict[str, Any]:
-        """Replica r as icl.theory.quadratic.QuadraticRisk.linear_regression takes it."""
+        """Replica r as icl.tasks.quadratic.QuadraticRisk.linear_regression takes it."""
         return {
             "Sigma": self.Sigma_RDD[r],
             "Sigma_w": self.Sigma_w_RDD[r],

@@ -24,7 +24,7 @@ from icl.tasks.distances import Distances
 from icl.tasks.gaussian_prompts import GaussianPrompts
 from icl.tasks.integrated import ExpectedSparse, ExpectedStack, Tilted, degree_of_risk
 from icl.tasks.law import Estimator, Generators, Law, RiskFunction
-from icl.theory.quadratic import SphereTasks, TaskList
+from icl.tasks.quadratic import SphereTasks, TaskList
 
 PAPER_EIGENVALUES = (1.0, 1.0, 0.25, 0.0625, 1.0)  # section 4.3 of the ahn paper, at dim 5
 LARGEST = 1e76  # of an entry of w* or v: what a float64 raises to the fourth power

@@ -24,9 +24,9 @@ from icl.kernel.normal import standard_normal
 from icl.tasks.estimators import SampledTokens
 from icl.tasks.law import Draw, Estimator, Generators
 from icl.tasks.linear_regression import MAX_DIM
+from icl.tasks.logistic_loss import LogisticLoss, damped_newton
 from icl.tasks.prompts import TokenPrompt
 from icl.tasks.token_law import TokenLaw
-from icl.theory.logistic import LogisticLoss, damped_newton
 
 TOLERANCE = 1e-10  # norm of the gradient at a target
 LEAST_MU = 1e-4  # below, rounding is as large as 1 / mu makes it

@@ -1,22 +1,23 @@
-"""Exact expectations and optima over random prompts. Imports nothing else of icl.
+"""Exact expectations and optima over random prompts. Imports nothing else of icl, and no torch.
 
-gaussian, wishart             moments of Gaussian vectors, of Wishart traces
-expected_traces               traces of words in a sample covariance, the risk of eq. (8) to three layers
+wishart                       moments of Wishart traces
 quadrature                    Gauss rule of a measure known by exact moments
 plane_rule                    Gauss rule of the sample covariance of two covariates
-quadratic                     one layer: the risk as a quadratic form, its minimum, its best with H heads
-closed_forms                  one layer: ahn's Theorem 1 and eq. (7)
-dynamical_system              moments of random linear dynamical systems, the risk on AR(s) tokens
-logistic                      regularised logistic loss, its minimum by damped Newton or descent
-distance                      Dist(M, I) of ahn's figures, symmetric roots
-statistics                    the norm of an expected gradient, and its standard error
+closed_forms                  one layer at Sigma = I: ahn's eq. (7) and its risk
 
 What serves one paper alone lies below its name:
 ahn.invariant_risk            many layers on the sets S of Theorems 3 and 4
+ahn.critical_set              the same in rationals, and a prompt's gradients off S
+ahn.minima                    local minima on S of Theorem 4, proved in balls
 ahn.equivariant_bound         a lower bound over all A of eq. (8)
-ahn.relu_risk                 one layer of ReLU attention, Theorem 5
+ahn.two_layer_certificate     a sum of squares: no two layers are below the best of S
+ahn.forward                   a forward pass on one prompt, eqs. (3) and (4)
+ahn.relu_layer                one layer of ReLU attention, Theorem 5
 xie.initial_guess             saturation by heads, the gap of a prior mean
-lds.value_search              one layer: the best risk with H heads by a search over their values
+lds.systems                   laws of the observations of random linear systems
+lds.layer                     the risk of one layer on AR(s) tokens
+lds.heads                     searches for single heads, and proofs that none is below a level
+lds.kalman                    the steady state of a system's Kalman filter
 giannou.scalar_family         the exact risk of scalar weights without a mask
 looped.plane                  one layer applied L times in two dimensions, in rationals
 looped.equal_steps            the same at a multiple of I, and its curvatures, in any dimension

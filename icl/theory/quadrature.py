@@ -83,18 +83,6 @@ def _christoffel(point: mpmath.mpf, alpha: list[mpmath.mpf], beta: list[mpmath.m
     return 1 / total
 
 
-def smallest_square(moments: Sequence[Fraction], degree: int) -> Fraction:
-    """Least integral of q^2 over polynomials q of this degree with q(0) = 1: Christoffel number at 0."""
-    alphas, betas = recurrence(moments, degree + 1)
-    previous, current, norm = Fraction(0), Fraction(1), betas[0]
-    total = 1 / norm
-    for k in range(degree):
-        previous, current = current, -alphas[k] * current - (betas[k] * previous if k else 0)
-        norm *= betas[k + 1]
-        total += current**2 / norm
-    return 1 / total
-
-
 def legendre_rule(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Nodes (ascending) and weights (sum 2) of Gauss and Legendre's rule on [-1, 1].
 

@@ -1,5 +1,6 @@
-"""Exact moments of W ~ Wishart_d(n, I), in integers.  d: dimension, n: degrees of freedom (context tokens),
-any size.
+"""Exact moments of W ~ Wishart_d(n, I), in integers, and polynomials of S = W / n.
+
+d: dimension, n: degrees of freedom (context tokens), any size.
 
 Two independent routes: a recursion for products of traces, whose cost grows with the number of partitions,
 and an expansion in zonal polynomials for a single trace, whose cost grows with the cube of the degree.
@@ -11,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import prod
+
+from flint import fmpq, fmpq_mat, fmpq_poly
 
 MAX_RECURSION_DEGREE = 30  # 28 629 partitions of 30 and less; degree 80 would visit more than 10^8
 MAX_TRACE_DEGREE = 400
@@ -36,6 +39,24 @@ def trace_moment(degree: int, dim: int, freedom: int) -> int:
     if total.denominator != 1:
         raise AssertionError(f"E tr W^{degree} must be an integer, got {total}")
     return total.numerator
+
+
+def covariance_moments(dim: int, freedom: int, count: int) -> list[fmpq]:
+    """Return E tr S^k for k = 0 .. count - 1, S = W / n."""
+    return [fmpq(trace_moment(k, dim, freedom), freedom**k) for k in range(count)]
+
+
+def mean_trace(moments: Sequence[fmpq], poly: fmpq_poly) -> fmpq:
+    """Return E tr poly(S), by the moments E tr S^k."""
+    return sum((c * moments[k] for k, c in enumerate(poly.coeffs())), fmpq(0))
+
+
+def best_polynomial(moments: Sequence[fmpq], degree: int) -> tuple[fmpq_poly, fmpq]:
+    """Return q of this degree, q(0) = 1, with the least E tr q(S)^2, and that value."""
+    k = degree + 1
+    forms = fmpq_mat(k, k, [moments[i + j] for i in range(k) for j in range(k)])
+    column = forms.solve(fmpq_mat(k, 1, [int(i == 0) for i in range(k)]))
+    return fmpq_poly([entry / column[0, 0] for entry in column.entries()]), 1 / column[0, 0]
 
 
 def product_moment(partition: Sequence[int], dim: int, freedom: int) -> int:

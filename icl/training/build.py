@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.loggers import Logger
 
 from icl.config import instantiate, target_class
 from icl.config.objects import settings_of
@@ -16,70 +18,43 @@ from icl.config.train_config import TrainConfig
 from icl.errors import InputError, nearest
 from icl.models import Transformer
 from icl.tasks.law import Law
+from icl.training.hooks import in_order
 from icl.training.load import law_and_model
 from icl.training.optimizers import OptimizerSpec
-from icl.training.settings import TrainerSettings, TrainSettings, make_trainer
+from icl.training.settings import RunParts, TrainerSettings, TrainSettings, make_trainer
 
-REFUSED = {  # options of pl.Trainer that have no effect here, and what to use instead
-    **dict.fromkeys(
-        ("max_epochs", "min_epochs", "max_steps", "min_steps", "max_time"),
-        "set train.steps instead; scale=smoke makes a run short",
-    ),
-    "fast_dev_run": "debug=fast takes two steps",
-    "overfit_batches": "debug=overfit trains on one small set of prompts",
-    "limit_train_batches": "debug=limit takes 100 steps, train.steps=N takes N",
-    "accumulate_grad_batches": "a gradient is over all of train.batch, which is split to fit the cache",
-    **dict.fromkeys(
-        ("gradient_clip_val", "gradient_clip_algorithm"), "train.clip bounds each matrix of each seed"
-    ),
-    **dict.fromkeys(
-        ("sync_batchnorm", "use_distributed_sampler"),
-        "there is none; of several processes each draws its own share of the prompts",
-    ),
-    "plugins": "use trainer.precision, which is part of the fingerprint",
-    "logger": "use logger=...",
-    "callbacks": "use callbacks.NAME._target_=...",
-    "default_root_dir": "everything is written below paths.outputs",
-    "enable_checkpointing": "use callbacks.checkpoint and checkpoint=true",
-    "enable_progress_bar": "use callbacks.progress",
-    "barebones": "use callbacks=none logger=none",
-    "reload_dataloaders_every_n_epochs": "prompts are drawn afresh every train.steps_per_batch steps",
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class RunParts:
-    """The parts of a TrainingPlan that a training config describes."""
-
-    law: Law
-    model: Transformer
-    optimizer: OptimizerSpec
-    train: TrainSettings
-    trainer: TrainerSettings
-    callbacks: tuple[pl.Callback, ...]
+OURS = {  # options of pl.Trainer, and what sets them in a run
+    "max_epochs": "train.steps",
+    "max_steps": "train.steps",
+    "callbacks": "callbacks",
+    "logger": "logger",
+    "default_root_dir": "paths.outputs",
+}
 
 
 def build_parts(config: TrainConfig, built: tuple[Law, Transformer] | None = None) -> RunParts:
     """Build the parts of a run; `built` are its law and model, where they exist already."""
     law, model = built or law_and_model(config.task, config.model, config.seeds)
     return RunParts(
-        law,
-        model,
-        build_optimizer(config.optimizer),
-        settings_of(TrainSettings, "train", config.train),
-        build_trainer_settings(config.trainer),
-        build_callbacks(config.stored["callbacks"]),
+        law=law,
+        model=model,
+        optimizer=build_optimizer(config.optimizer),
+        train=settings_of(TrainSettings, "train", config.train),
+        trainer=build_trainer_settings(config.trainer),
+        callbacks=build_callbacks(config.stored["callbacks"]),
     )
 
 
 def build_trainer_settings(node: Mapping[str, Any]) -> TrainerSettings:
-    """Trainer settings: those of icl, and the options of pl.Trainer that have an effect here."""
+    """Trainer settings: those of icl, and any other option of pl.Trainer."""
     own = [f.name for f in fields(TrainerSettings) if f.name != "options"]
     known = [*own, *inspect.signature(pl.Trainer).parameters]
     options = {}
     for name, value in node.items():
-        if name in REFUSED:
-            raise InputError(f"trainer.{name}: not here: {REFUSED[name]}")
+        if name == "_target_":
+            continue
+        if name in OURS:
+            raise InputError(f"trainer.{name}: not here: set {OURS[name]} instead")
         if name not in known:
             raise InputError(f"trainer.{name}: pl.Trainer has no such option{nearest(name, known)}")
         if name not in own:
@@ -88,6 +63,16 @@ def build_trainer_settings(node: Mapping[str, Any]) -> TrainerSettings:
     settings = TrainerSettings(**{k: v for k, v in node.items() if k in own}, options=options)
     make_trainer(settings)
     return settings
+
+
+def trainer(
+    callbacks: Sequence[pl.Callback] = (),
+    logger: Sequence[Logger] = (),
+    default_root_dir: str | Path | None = None,
+    **settings: Any,
+) -> pl.Trainer:
+    """Return the Trainer that `conf/trainer` describes: `hydra.utils.instantiate(cfg.trainer, ...)`."""
+    return make_trainer(build_trainer_settings(settings), in_order(callbacks), logger, default_root_dir)
 
 
 def build_callbacks(nodes: Mapping[str, Any]) -> tuple[pl.Callback, ...]:

@@ -5,19 +5,22 @@ R replicas of all the runs, one run's after another's.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
-from torch import Tensor
 
-from icl.training.estimators import make_estimator
-from icl.training.module import EnsembleModule, LawCache, WeightsSnapshot
-from icl.training.plan import Row, RunPart, TrainingPlan
-from icl.training.stream import PromptStream
+from icl.metrics import log_spaced_steps
+from icl.runs import atomic
+from icl.training.hooks import Row, RunCallback, Write
+from icl.training.module import EnsembleModule
+from icl.training.plan import RunPart, TrainingPlan
+
+HISTORY = 40  # log-spaced steps whose weights are stored
 
 
 @dataclass(frozen=True)
@@ -26,146 +29,142 @@ class Ensemble:
     prompts of replica `prompts_of[r]` of `prompts`."""
 
     plan: TrainingPlan
-    prompts: TrainingPlan
-    prompts_of: Sequence[int]
+    prompts: TrainingPlan | None = None
+    prompts_of: Sequence[int] | None = None
 
-    @classmethod
-    def of_one(cls, plan: TrainingPlan) -> Ensemble:
-        return cls(plan, plan, range(len(plan.seeds)))
-
-    def stream(self, module: EnsembleModule, first_step: int) -> PromptStream:
-        """Return the prompts from this step on; of several processes, this one's share."""
-        if self.prompts is not self.plan:
-            return _SharedPrompts(self, first_step)
-        return module.prompts(first_step, (module.process_group.rank, module.process_group.size))
-
-
-class _SharedPrompts(PromptStream):
-    """A stream that draws once the prompts that several replicas share."""
-
-    def __init__(self, ensemble: Ensemble, first_step: int) -> None:
-        plan = ensemble.prompts
-        super().__init__(
-            make_estimator(plan.train.estimator, plan.model, plan.law),
-            plan.seeds,
-            plan.train.batch or 0,
-            plan.train.steps_per_batch,
-            plan.train.steps,
-            first_step,
-            plan.trainer.dtype,
-        )
-        self._prompts_of = torch.tensor(ensemble.prompts_of)
-
-    def draw(self, set_start: int) -> dict[str, Tensor]:
-        return {name: tensor[self._prompts_of] for name, tensor in super().draw(set_start).items()}
+    def build_module(self) -> EnsembleModule:
+        plan, trainer, prompts = self.plan, self.plan.trainer, self.prompts
+        plan.model.parametrization.initialise(plan.seeds, trainer.dtype)
+        parts = plan.model, plan.law, plan.train, plan.optimizer, plan.seeds
+        module = EnsembleModule(*parts, trainer.dtype, trainer.kernel)
+        if prompts is not None:
+            module.prompt_source = prompts.model, prompts.law, prompts.seeds
+            module.prompts_of = self.prompts_of
+        return module
 
 
-class EnsembleRecorder(pl.Callback):
-    """Callback that hands each run's slice of what is measured to the run's own recorder and observers.
+class Recorder(RunCallback):
+    """Records each run's slice of the ensemble: rows at every `log_every` steps and where callbacks measure,
+    weights at log-spaced steps and where callbacks keep them. Lightning's checkpoint holds it.
 
-    A run whose recorder raises ends; the others go on. Each step's rows of all runs go to every callback that
-    has `on_rows(trainer, pl_module, rows)`.
+    A run that cannot be recorded ends; the others go on.
     """
 
-    def __init__(self, parts: Sequence[RunPart], module: EnsembleModule) -> None:
+    role = "measures"
+
+    def __init__(self, parts: Sequence[RunPart], plan: TrainingPlan) -> None:
         self.parts = parts
-        self.views: list[Any] = [module] if len(parts) == 1 else [EnsembleSlice(module, p) for p in parts]
-        first = parts[0].recorder
-        self.row_steps, self._recorded_steps = first.row_steps, first.row_steps | first.history_steps
-        self._measured: dict[str, Tensor] = {}
+        self.own = [callback for callback in plan.callbacks if isinstance(callback, RunCallback)]
+        total = plan.train.steps
+        rows, kept = range(0, total, plan.train.log_every), log_spaced_steps(total, HISTORY)
+        self.row_steps: Collection[int] = set(rows).union(*(c.measured_steps(total) for c in self.own))
+        self.history_steps = {0, *kept}.union(*(c.kept_steps(total) for c in self.own))
+        self._watched: set[int] = set()
+        stop = 0
+        for part in parts:
+            part.replicas = slice(stop, stop := stop + len(part.plan.seeds))
 
     def unfinished(self) -> list[RunPart]:
         return [part for part in self.parts if part.outcome is None]
 
-    def add(self, measured: Mapping[str, Tensor]) -> None:
-        self._measured |= measured
+    def state_dict(self) -> dict[str, Any]:
+        return {"runs": [part.state() for part in self.parts]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for part, saved in zip(self.parts, state["runs"], strict=True):
+            part.restore(saved)
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self._watched = {*self.row_steps, *self.history_steps}
+        for part in self.parts:
+            part.replay()
+            self._watched.update(*(observer.weight_steps for observer in part.observers))
 
     def on_weights(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
-        if step not in self._recorded_steps and not any(part.observers for part in self.parts):
+        is_last = step == pl_module.total_steps
+        if not is_last and step not in self._watched:
             return
-        measured, self._measured = self._measured, {}
-        rows: list[Row] = []
-        for part, view in zip(self.parts, self.views, strict=True):
-            if part.outcome is not None:
-                continue
-            if view is not pl_module:
-                view.snapshot = SliceSnapshot(pl_module.snapshot, view)
-            known = len(part.recorder.rows)
+        snapshot, rows = pl_module.snapshot, list[Row]()
+        if is_last:
+            snapshot.measure_end()
+        row = snapshot.row if is_last or step in self.row_steps else {}
+        for part in self.unfinished():
+            own = part.replicas
             try:
-                part.recorder.add({name: value_R[part.replicas] for name, value_R in measured.items()})
-                part.recorder.record(view, step)
+                if is_last or step in self.history_steps:
+                    part.add_weights(step, {name: M[own] for name, M in snapshot.weights.items()})
+                if row:
+                    rows += part.add_row(step, {name: value_R[own] for name, value_R in row.items()})
                 for observer in part.observers:
-                    observer.on_weights(trainer, view, step)
+                    if step in observer.weight_steps:
+                        observer.weights(step, {name: M[own] for name, M in snapshot.matrices.items()})
             except Exception as error:
                 part.end(error)  # diverged, most likely
                 if not self.unfinished():
                     raise
-            rows += part.recorder.rows[known:]
         for callback in trainer.callbacks if rows else ():  # type: ignore[attr-defined]
             if hasattr(callback, "on_rows"):
                 callback.on_rows(trainer, pl_module, rows)
 
-    def finalize(self) -> None:
-        """Finalize runs that were interrupted after their last step."""
-        for part, view in zip(self.parts, self.views, strict=True):
-            part.recorder.finalize_from(view)
+    def remarks(self, last_rows: Sequence[Row]) -> list[str]:
+        return [sentence for callback in self.own for sentence in callback.remarks(last_rows)]
 
-    def checkpoint_of(self, part: RunPart, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a run's checkpoint: its share of the `state` of training, and its rows."""
-        recorder = {"recorder": part.recorder.state()}
+    def keep(self, write: Write, step: int) -> None:
+        """Save a checkpoint of each run that goes on."""
+        first = self.parts[0].run
         if len(self.parts) == 1:
-            return {**state, **recorder}
-        return {
-            **state,
-            "parameters": {name: stack[part.replicas].clone() for name, stack in state["parameters"].items()},
-            "optimizer": select_replicas(state["optimizer"], part.replicas),
-            **recorder,
-            "together": [other.name for other in self.parts],
-        }
+            first.save_checkpoint(write, step)
+            return
+        whole = atomic.temporary(first.path / "checkpoint")
+        try:
+            write(whole)
+            saved = torch.load(whole, weights_only=True)
+        finally:
+            whole.unlink(missing_ok=True)
+        for number, part in enumerate(self.parts):
+            if part.outcome is None:
+                share = share_of(saved, number, part.replicas)
+                part.run.save_checkpoint(lambda path, share=share: torch.save(share, path), step)  # type: ignore[misc]
 
 
-class SliceSnapshot(WeightsSnapshot):
-    """The snapshot of one run in an ensemble."""
-
-    def __init__(self, whole: WeightsSnapshot, module: EnsembleSlice) -> None:
-        view: Any = module  # has what a snapshot reads of a module
-        super().__init__(view, whole.step, lambda: whole.loss_R[module.own])
-        self._whole, self._own = whole, module.own
-
-    @functools.cached_property
-    def weights(self) -> dict[str, Tensor]:
-        return {name: M[self._own] for name, M in self._whole.weights.items()}
-
-    @property
-    def rates_R(self) -> Tensor:
-        return self._whole.rates_R[self._own]
-
-    @property
-    def reliability(self) -> Mapping[str, Tensor]:
-        return {name: value_R[self._own] for name, value_R in self._whole.reliability.items()}
+@contextlib.contextmanager
+def one_checkpoint(checkpoints: Sequence[Path]) -> Iterator[Path | None]:
+    """Yield the checkpoint to continue from; that of several runs is there for the block alone."""
+    if len(checkpoints) < 2:
+        yield next(iter(checkpoints), None)
+        return
+    path = atomic.temporary(checkpoints[0])
+    try:
+        torch.save(joined([torch.load(one, weights_only=True) for one in checkpoints]), path)
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
 
 
-class EnsembleSlice(LawCache):
-    """The slice of an ensemble's module that belongs to one run."""
+def share_of(saved: Mapping[str, Any], number: int, replicas: slice) -> dict[str, Any]:
+    """Return a run's own of a Lightning checkpoint of an ensemble, of which it is run `number`."""
+    return {
+        **saved,
+        "state_dict": {name: stack[replicas].clone() for name, stack in saved["state_dict"].items()},
+        "optimizer_states": [select_replicas(state, replicas) for state in saved["optimizer_states"]],
+        "callbacks": {
+            key: {"runs": [state["runs"][number]]} if key == Recorder.__qualname__ else state
+            for key, state in saved["callbacks"].items()
+        },
+    }
 
-    def __init__(self, module: EnsembleModule, part: RunPart) -> None:
-        self._module, self.own = module, part.replicas
-        self.law, self.model, self.seeds = part.plan.law, part.plan.model, part.plan.seeds
-        self.total_steps = module.total_steps
-        self.snapshot: WeightsSnapshot
 
-    def matrices(self) -> dict[str, Tensor]:
-        return {name: M[self.own] for name, M in self._module.matrices().items()}
-
-
-def join_checkpoints(checkpoints: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the state of training of an ensemble whose runs have these checkpoints."""
-    first = checkpoints[0]
-    if len(checkpoints) == 1:
-        return first
-    parameters = {k: torch.cat([one["parameters"][k] for one in checkpoints]) for k in first["parameters"]}
-    optimizer = join_optimizer_states([one["optimizer"] for one in checkpoints])
-    return {**first, "parameters": parameters, "optimizer": optimizer}
+def joined(checkpoints: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the Lightning checkpoint of an ensemble whose runs have these."""
+    first, key = checkpoints[0], Recorder.__qualname__
+    states = [one["state_dict"] for one in checkpoints]
+    runs = [run for one in checkpoints for run in one["callbacks"][key]["runs"]]
+    return {
+        **first,
+        "state_dict": {name: torch.cat([state[name] for state in states]) for name in states[0]},
+        "optimizer_states": [join_optimizer_states([one["optimizer_states"][0] for one in checkpoints])],
+        "callbacks": {**first["callbacks"], key: {"runs": runs}},
+    }
 
 
 def select_replicas(state: Mapping[str, Any], replicas: slice) -> dict[str, Any]:

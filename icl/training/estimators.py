@@ -25,8 +25,3 @@ def make_estimator(name: str, model: Transformer, law: Law) -> Estimator:
         return PopulationRisk(exact)
     where = f"{type(law).__name__} and model.path={model.path}"
     raise InputError(f"train.estimator={name}: not with {where}; use {usable}{nearest(name, offered)}")
-
-
-def best_sampled(model: Transformer, law: Law) -> Estimator:
-    """Return the law's estimator of least variance."""
-    return next(iter(law.estimators(model).values()))()

@@ -12,7 +12,10 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
+import pytorch_lightning as pl
+
 from icl.errors import Interrupted
+from icl.training.hooks import RunCallback
 
 
 def end_of_job() -> int | None:
@@ -28,16 +31,22 @@ def ends() -> tuple[int, int]:
 
 
 class Interrupts:
-    """`with Interrupts() as interrupts:` then `interrupts.signum` is the signal received, or None."""
+    """`with Interrupts() as interrupts:` then `interrupts.signum` is the signal received, or None.
 
-    def __init__(self) -> None:
+    `meets`: other processes are waited for first, in torch, which runs no handler of Python's; until `listen`
+    a signal ends the process.
+    """
+
+    def __init__(self, *, meets: bool = False) -> None:
+        self.meets = meets
         self.signum: int | None = None
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.getsignal(number) for number in ends()}
-            self.listen()
+            for number in self._before:
+                signal.signal(number, signal.SIG_DFL if self.meets else self._receive)
         return self
 
     def listen(self) -> None:
@@ -55,3 +64,28 @@ class Interrupts:
         if self.signum is not None and signum != end_of_job():  # of which Slurm may send more than one
             raise Interrupted(signum)
         self.signum = signum
+
+
+class Stop(RunCallback):
+    """Ends a run after a signal to any of its processes, at one step in all of them, and saves it first."""
+
+    role = "saves"
+
+    def __init__(self, interrupts: Interrupts) -> None:
+        self.interrupts = interrupts
+
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        self.interrupts.listen()
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.interrupts.listen()
+
+    def on_step_end(self, trainer: pl.Trainer, pl_module: Any, step: int) -> None:
+        signum = self.interrupts.signum
+        stops = trainer.strategy.reduce_boolean_decision(signum is not None, all=False)
+        if not stops or step == pl_module.total_steps:  # then it is as good as done
+            return
+        for callback in trainer.callbacks:  # type: ignore[attr-defined]
+            if hasattr(callback, "save"):
+                callback.save(trainer, step)
+        raise Interrupted(signum or signal.SIGTERM)  # of another process

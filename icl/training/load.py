@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from icl.config import instantiate, target_class
+from icl.config.search_path import require_known
 from icl.errors import InputError, Unavailable
 from icl.models import LinearTransformer, Transformer
 from icl.models.parametrizations import looped
@@ -101,6 +102,8 @@ class TrainedRun(RunRecord):
     def _made(self) -> tuple[Law, Transformer]:
         if not {"task", "model"} <= set(self.config):
             raise InputError(f"{self.path}: is no training run: its config has no task and model")
+        for group in ("task", "model"):
+            require_known(group, self.config[group])
         law, model = law_and_model(self.config["task"], self.config["model"], self.run["seeds"])
         self._require_same(law)
         return law, model

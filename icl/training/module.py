@@ -1,23 +1,18 @@
 """The Lightning module: an ensemble of replicas trained as one batched program.
 
-A Lightning batch is a fresh set of prompts with many optimizer steps on it, so that two hooks of ours stand
-beside Lightning's. Any callback that has one is called:
-
-    on_weights(trainer, pl_module, step)   the weights after `step` optimizer steps, of which
-                                           `pl_module.snapshot` is a copy: at 0, 1, ..., total_steps
-    on_step_end(trainer, pl_module, step)  `step` optimizer steps have been taken: 1, ..., total_steps
+A Lightning batch is a fresh set of prompts with many optimizer steps on it. Under any Trainer the module has
+its own prompts, and continues from a checkpoint of Lightning's (`ckpt_path`), in the middle of a set too, bit
+for bit. Of several processes (DDP) each draws its share of every set; gradients and losses are averaged.
 """
 
 from __future__ import annotations
 
 import functools
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
-from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
@@ -29,14 +24,11 @@ from icl.models.fused import Risk, fused_risk
 from icl.random import generator
 from icl.tasks.law import Law, Observables, RiskFunction
 from icl.tasks.prompts import GramPrompt, TokenPrompt
-from icl.training.distributed import ProcessGroup
-from icl.training.estimators import POPULATION, make_estimator
+from icl.training.estimators import make_estimator
+from icl.training.hooks import RunCallback
 from icl.training.optimizers import OptimizerSpec, PerReplicaOptimizer, ReplicaOptimizer
 from icl.training.settings import TrainSettings
-from icl.training.stream import PromptStream
-
-Pieces = Sequence[tuple[float, dict[str, Tensor]]]
-EACH_STEP = ("on_before_backward", "on_after_backward", "on_before_optimizer_step")  # hooks of Lightning's
+from icl.training.stream import PromptSet, PromptStream
 
 
 class Diverged(RuntimeError):
@@ -51,10 +43,14 @@ def divergence_message(diverged: Mapping[int, int]) -> str:
 
 
 class WeightsSnapshot:
-    """Weights at a step and what follows from them, in float64 on the CPU, computed once on demand."""
+    """Weights at a step and what follows from them, in float64 on the CPU, computed once on demand.
+
+    `measured`: numbers of this step, (R,) by name, from callbacks.
+    """
 
     def __init__(self, module: EnsembleModule, step: int, loss_R: Callable[[], Tensor]) -> None:
         self._module, self._loss_R, self.step = module, loss_R, step
+        self.measured: dict[str, Tensor] = {}
 
     @functools.cached_property
     def loss_R(self) -> Tensor:
@@ -76,9 +72,7 @@ class WeightsSnapshot:
     @functools.cached_property
     def model(self) -> Transformer:
         """A model of the same kind with these weights."""
-        model = model_in_float64(self._module.model)
-        model.parametrization.load(self.matrices)
-        return model
+        return model_in_float64(self._module.model, self.matrices)
 
     @functools.cached_property
     def exact_risk_R(self) -> Tensor:
@@ -87,43 +81,33 @@ class WeightsSnapshot:
         return self._module.exact_risk(self.model)
 
     @property
-    def rates_R(self) -> Tensor:
-        return torch.tensor(self._module.replicas.rates(), dtype=self._module.trained_dtype)
+    def row(self) -> dict[str, Tensor]:
+        """The loss, the learning rate, the reliability of the prompts in use and what is measured."""
+        rates_R = torch.tensor(self._module.replicas.rates(), dtype=self._module.trained_dtype)
+        return {"loss": self.loss_R, "lr": rates_R, **self._module.reliable, **self.measured}
 
-    @property
-    def reliability(self) -> Mapping[str, Tensor]:
-        """Reliability measures of the prompts in use."""
-        return self._module.reliable
-
-
-def model_in_float64(model: Transformer) -> Transformer:
-    """Return a model of the same kind on the CPU, whose weights are loaded for evaluation."""
-    family = model.parametrization
-    zeros = {k: torch.zeros(v.shape, dtype=torch.float64) for k, v in family.matrices().items()}
-    copy = family.sharing([torch.nn.Parameter(zero) for zero in zeros.values()])
-    return model.on(copy)
+    def measure_end(self) -> None:
+        """Measure what every run has of its last weights, where no callback has done so."""
+        module = self._module
+        if not set(module.observables.names()) <= set(self.measured):
+            with torch.no_grad():
+                self.measured |= module.observables.at(self.model)
+        if module.exact_risk is not None and "exact_risk" not in self.measured:
+            self.measured["exact_risk"] = self.exact_risk_R.detach()
 
 
-class LawCache:
-    """Exact risk and observables of a law for a model, cached since some take a while to build."""
-
-    law: Law
-    model: Transformer
-
-    @functools.cached_property
-    def exact_risk(self) -> RiskFunction | None:
-        return self.law.exact_risk(self.model)
-
-    @functools.cached_property
-    def observables(self) -> Observables:
-        return self.law.observe(self.model)
+def model_in_float64(model: Transformer, matrices: dict[str, Tensor]) -> Transformer:
+    """Return a model of the same kind with these weights, in float64 on the CPU."""
+    empty = [nn.Parameter(torch.zeros(M.shape, dtype=torch.float64)) for M in matrices.values()]
+    family = model.parametrization.sharing(empty)
+    family.load(matrices)
+    return model.on(family)
 
 
-class EnsembleModule(LawCache, pl.LightningModule):
+class EnsembleModule(pl.LightningModule):
     """Manual optimization: every Lightning batch carries its prompts and the steps to take on them.
 
-    It begins with the weights that `model` has. `backend` and `mode`: of torch.compile, for the risk.
-    `kernel`: auto until there are prompts, then tile or eager.
+    It begins with the weights that `model` has. `kernel`: auto until there are prompts, then tile or eager.
     """
 
     def __init__(
@@ -133,12 +117,11 @@ class EnsembleModule(LawCache, pl.LightningModule):
         settings: TrainSettings,
         spec: OptimizerSpec,
         seeds: Sequence[int],
-        dtype: torch.dtype,
-        backend: str | None = None,
+        dtype: torch.dtype | None = None,
         kernel: str = "eager",
-        mode: str | None = None,
     ) -> None:
         super().__init__()
+        dtype = dtype or next(model.parametrization.parameters()).dtype
         self.automatic_optimization = False
         self.model, self.law, self.spec, self.seeds = model, law, spec, tuple(seeds)
         self.settings = settings
@@ -150,25 +133,28 @@ class EnsembleModule(LawCache, pl.LightningModule):
         self.cut, self.reliability = made[0].pieces, made[0].reliability
         risks: list[Risk] = [estimator.risk for estimator in made]
         self.estimate, *self.estimate_replica = risks
-        if backend is not None:
-            self.estimate = torch.compile(self.estimate, backend=backend, mode=mode)
         self._fused: Callable[..., Tensor] | None = None  # the estimate through icl.kernel
-        self.kernel, self.mode = kernel, mode
+        self.kernel = kernel
         self.clip_R, self.total_steps = settings.clip_for(len(seeds)), settings.steps
-        self.saved_optimizer: dict[str, Any] | None = None
         self.trained_on = "cpu"
         self.reliable: Mapping[str, Tensor] = {}  # of the prompts in use
-        self.process_group = ProcessGroup()
         self.measured: dict[str, Tensor] = {}  # (R,) by name, since prompts were last drawn
+        self.row_steps: Collection[int] = ()  # at which a run records a row; none: it is no run
         self.depth: int | None = None  # of the layers, so many are in use; none: all
+        self.prompts_of: Sequence[int] | None = None  # replicas that share prompts, see PromptStream
+        self.prompt_source: tuple[Transformer, Law, Sequence[int]] = model, law, self.seeds
         self.snapshot: WeightsSnapshot
-        self.register_load_state_dict_pre_hook(_without_constants)
+        self._last_draw: dict[str, Tensor] | None = None  # where validation may stop the training
+        if self.coordinates.mapped:  # DDP expects a gradient of every parameter that may have one
+            model.parametrization.requires_grad_(False)
 
-    def load(self, parameters: Mapping[str, Tensor]) -> None:
-        """Load the trained parameters of a checkpoint."""
-        with torch.no_grad():
-            for name, saved in parameters.items():
-                self.trained[name].copy_(saved)
+    @functools.cached_property
+    def exact_risk(self) -> RiskFunction | None:
+        return self.law.exact_risk(self.model)
+
+    @functools.cached_property
+    def observables(self) -> Observables:
+        return self.law.observe(self.model)
 
     def forward(self, prompt: GramPrompt | TokenPrompt) -> Tensor:
         """Predictions (R, B) at the weights trained."""
@@ -197,17 +183,17 @@ class EnsembleModule(LawCache, pl.LightningModule):
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         self.trained_on = str(self.device)
-        device = next(iter(self.trained.values())).device.type
-        if self.settings.estimator == POPULATION and device != "cpu":
-            logging.getLogger(__name__).warning(
-                "train.estimator=population: the exact risk is computed on the CPU, so every step copies "
-                "the weights there and the gradient back; trainer.accelerator=cpu does without"
-            )
         stacks = {name: self.trained[name] for name in self.model.parametrization.shapes()}
         self.replicas = ReplicaOptimizer(self.spec, stacks, self.clip_R)
-        if self.saved_optimizer is not None:
-            self.replicas.engine.load_state_dict(self.saved_optimizer)
         return self.replicas.engine
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint |= {"kernel": self.kernel, "threads": torch.get_num_threads()}
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep the kernel and the number of threads, on which every rounding depends."""
+        self.kernel = checkpoint["kernel"]
+        torch.set_num_threads(checkpoint["threads"])
 
     def use_layers(self, depth: int) -> None:
         """Train the first `depth` layers from the next prompts on. The others are not computed."""
@@ -215,27 +201,22 @@ class EnsembleModule(LawCache, pl.LightningModule):
         if self._fused is not None:  # the kernel has recorded another stack
             self.estimate, self._fused = self._estimators[0].risk, None  # type: ignore[assignment]
 
-    def optimizer_state(self) -> dict[str, Any] | None:
-        """Return the optimizer's state dict, or the one it will start from."""
-        return self.replicas.engine.state_dict() if hasattr(self, "replicas") else self.saved_optimizer
-
-    def prompts(self, first_step: int = 0, share: tuple[int, int] = (0, 1)) -> PromptStream:
+    def prompts(self, first_step: int = 0, share: tuple[int, int] = (0, 1), **more: Any) -> PromptStream:
         """Return the stream from this step on; `share`: rank and number of processes."""
-        settings = self.settings
-        return PromptStream(
-            make_estimator(settings.estimator, self.model, self.law),
-            self.seeds,
-            settings.batch or 0,  # of nothing, where the population risk is taken
-            settings.steps_per_batch,
-            settings.steps,
-            first_step,
-            self.trained_dtype,
-            share,
-        )
+        model, law, seeds = self.prompt_source
+        estimator = make_estimator(self.settings.estimator, model, law)
+        given = estimator, seeds, self.settings, self.trained_dtype, first_step, share
+        return PromptStream(*given, prompts_of=self.prompts_of, **more)
 
     def train_dataloader(self) -> DataLoader:
-        """Return the prompts of the whole training; one that a trainer continues skips those it has used."""
-        return DataLoader(self.prompts(), batch_size=None)
+        """Return the prompts of the steps that are left to take, this process's share of each set."""
+        trainer: Any = self.trainer
+        share = trainer.global_rank, trainer.world_size
+        stages = [one.stage_law for one in trainer.callbacks if isinstance(one, RunCallback)]
+        pinned = trainer.strategy.root_device.type == "cuda"
+        counted = trainer.fit_loop.epoch_loop.batch_progress.total.processed
+        more = {"stages": stages, "pinned": pinned, "sets_taken": counted}
+        return DataLoader(self.prompts(trainer.global_step, share, **more), batch_size=None)
 
     def val_dataloader(self) -> DataLoader:
         """Return one batch of prompts that training never sees, the same each time."""
@@ -244,34 +225,26 @@ class EnsembleModule(LawCache, pl.LightningModule):
             draw = make_estimator(self.settings.estimator, self.model, self.law).draw(
                 generators, self.settings.batch or 0
             )
-        batch: Any = [{"draw": {name: tensor.to(self.trained_dtype) for name, tensor in draw.items()}}]
+        batch: Any = [PromptSet((), {name: tensor.to(self.trained_dtype) for name, tensor in draw.items()})]
         return DataLoader(batch, batch_size=None)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        # Lightning notes the hook it is in, before and after each; torch's way looks among parameters,
-        # buffers and modules first.
-        if name in ("_current_fx_name", "snapshot"):
-            object.__setattr__(self, name, value)
-        else:
-            super().__setattr__(name, value)
+    # Lightning passes over a hook that is no function.
+    on_before_backward: Any = None
+    on_after_backward: Any = None
 
     def on_train_start(self) -> None:
+        self.total_steps = self.settings.steps
         callbacks: list[pl.Callback] = self.trainer.callbacks  # type: ignore[attr-defined]
-        disable_noop_hooks(self, pl.LightningModule)
-        for callback in callbacks:
-            disable_noop_hooks(callback, pl.Callback)
-        self._is_recorded = any(hasattr(callback, "row_steps") for callback in callbacks)
-        self._diverged: dict[int, int] = {}
         self._on_weights, self._on_step_end = (
             [getattr(callback, name) for callback in callbacks if hasattr(callback, name)]
             for name in ("on_weights", "on_step_end")
         )
 
-    def training_step(self, batch: dict[str, Any], _: int) -> None:
-        draw, taken = batch["draw"], self.trainer.global_step
-        steps = [step for step in batch["steps"] if step >= taken]
-        if not steps:
-            self._skip_to(taken)
+    def training_step(self, batch: PromptSet, _: int) -> None:
+        draw, taken = batch.draw, self.trainer.global_step
+        steps = [step for step in batch.steps if step >= taken]
+        if not steps:  # a further epoch, or prompts that were given and used before
+            self.trainer.should_stop = taken >= self.total_steps
             return
         if self.estimate is not self._fused:
             self._choose_kernel(draw)
@@ -283,56 +256,44 @@ class EnsembleModule(LawCache, pl.LightningModule):
             for hook in self._on_step_end:
                 hook(self.trainer, self, step + 1)
         if step + 1 == self.total_steps:
-            self._show(self.total_steps, self._averaged(lambda: self._loss(draw)))
+            self._show(self.total_steps, self._over_processes(lambda: self._loss(draw)))
             self.trainer.should_stop = True  # a further epoch would be of the same prompts
+        self._last_draw = draw if self.trainer.enable_validation else None
         self._log_means()
 
-    def _skip_to(self, step: int) -> None:
-        """Skip the prompts that a training continued by a stock trainer has used."""
-        if step >= self.total_steps:
-            self.trainer.should_stop = True
-        stream = getattr(self.trainer.train_dataloader, "dataset", None)
-        if isinstance(stream, PromptStream):
-            stream.skip_to(step)
-
     def _log_means(self) -> None:
-        """Log means over seeds with a finite loss, once a batch of prompts: of the loss and of what was
-        measured since the last. Callbacks find them where Lightning puts what a module logs. A run's loggers
-        have its rows already."""
+        """Log means over seeds with a finite loss, once for each set of prompts: of the loss and of what was
+        measured since the last. `step` is where loggers put them, and what callbacks log."""
         measured, self.measured = self.measured, {}
         loss_R = self.snapshot.loss_R
         sound_R = torch.isfinite(loss_R)
-        found = {"loss": loss_R, **measured}
-        means = {name: float(value_R[sound_R].mean()) for name, value_R in found.items()}
-        self.log_dict(means, logger=False)
-        if self._is_recorded or not self.process_group.is_rank_zero:
-            return
-        for logger in self.trainer.loggers:
-            logger.log_metrics(
-                {"loss": means["loss"]}, self.snapshot.step
-            )  # what is measured has been logged
-        new = [s for s, sound in zip(self.seeds, sound_R.tolist(), strict=True) if not sound]
-        if set(new) - set(self._diverged):
-            self._diverged |= {seed: self.snapshot.step for seed in new}
-            half = self.trained_dtype == torch.float16
-            more = "; float16 weights are too coarse for it: use precision 32-true" if half else ""
-            logging.getLogger(__name__).warning("%s", divergence_message(self._diverged) + more)
+        means = {name: float(value_R[sound_R].mean()) for name, value_R in measured.items()}
+        trainer: Any = self.trainer
+        by_callbacks = trainer.callback_metrics.keys() - {"loss", *means}
+        self.log_dict(means, logger=False)  # they are logged at their own steps
+        self.log("loss", float(loss_R[sound_R].mean()), logger=not self.row_steps)  # or with a run's rows
+        if by_callbacks or not self.row_steps:
+            self.log("step", float(trainer.global_step))
 
-    def validation_step(self, batch: dict[str, Any], _: int) -> None:
+    def validation_step(self, batch: PromptSet, _: int) -> None:
         """`val_loss`: the mean over the seeds of the risk on prompts that training never sees."""
         with torch.inference_mode(False), torch.no_grad():
-            risk_R: Tensor = self._estimators[0].risk(self._model(), batch["draw"])  # type: ignore[operator]
-        self.log("val_loss", risk_R.double().mean(), batch_size=1)
+            risk_R = self.risk(batch.draw)
+        sound_R = risk_R[torch.isfinite(risk_R)]
+        self.log("val_loss", sound_R.double().mean(), batch_size=1)
 
-    def predict_step(self, batch: Sequence[Tensor], *_: int) -> Tensor:
-        """Predictions (R, B) in the sign of the labels, of x (B, N, D), y (B, N), x_query (B, D)."""
-        shared = [value[None].expand(len(self.seeds), *value.shape) for value in batch]
-        predicted_RB: Tensor = self(self.law.encode(*shared))
-        return predicted_RB
-
-    def on_train_batch_end(self, *_: object) -> None:
-        # What a callback logs, loggers put at this number, which else counts batches.
-        self.trainer.fit_loop.epoch_loop._batches_that_stepped = self.trainer.global_step
+    def on_train_end(self) -> None:
+        """Show the last weights of a training that was stopped early. Assert that all processes have the
+        same."""
+        draw, self._last_draw = self._last_draw, None
+        if draw is not None and self.trainer.global_step > self.snapshot.step:
+            self.total_steps = self.trainer.global_step
+            self._show(self.total_steps, self._over_processes(lambda: self._loss(draw)))
+        if self.trainer.world_size > 1:
+            strategy: Any = self.trainer.strategy
+            own = torch.cat([stack.detach().cpu().flatten() for stack in self.trained.values()])
+            if not strategy.reduce_boolean_decision(torch.equal(own, strategy.broadcast(own))):
+                raise RuntimeError(f"the weights differ between the {self.trainer.world_size} processes")
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Clip the gradient; callbacks' hooks of this name run before and see it unclipped."""
@@ -358,20 +319,17 @@ class EnsembleModule(LawCache, pl.LightningModule):
             self.kernel = "eager"
 
     def _step_all(self, draw: dict[str, Tensor]) -> Callable[[int], None]:
-        pieces, optimizer = self.cut(draw), self._optimizer()
+        pieces = self.cut(draw)
+        optimizer: Any = self.optimizers()
 
         def take(step: int) -> None:
             self.replicas.clear_gradients()
-            if self.mode is not None:  # CUDA graphs write each step's results to the same memory
-                torch.compiler.cudagraph_mark_step_begin()
             losses = []
             for share, piece in pieces:
                 loss_R = self.estimate(self._model(), piece) * share
                 self.manual_backward(loss_R.sum())
                 losses.append(loss_R.detach())
-            stacks = self.replicas.stacks.values()
-            gradients = [stack.grad for stack in stacks if stack.grad is not None]
-            self._show(step, self._averaged(lambda: torch.stack(losses).sum(0), gradients))
+            self._show(step, self._over_processes(lambda: torch.stack(losses).sum(0)))
             self.replicas.attach_gradients()
             optimizer.step()
 
@@ -379,7 +337,8 @@ class EnsembleModule(LawCache, pl.LightningModule):
 
     def _step_each(self, draw: dict[str, Tensor]) -> Callable[[int], None]:
         """Step each replica by its own L-BFGS, one after another: one optimizer would couple them."""
-        engine, optimizer = self.replicas.engine, self._optimizer()
+        engine = self.replicas.engine
+        optimizer: Any = self.optimizers()
         assert isinstance(engine, PerReplicaOptimizer)
         pieces_R = [self.cut(own) for own in self._of_each(draw)]
 
@@ -403,12 +362,6 @@ class EnsembleModule(LawCache, pl.LightningModule):
         """Return each replica's prompts, as an ensemble of one."""
         return [{name: t[r : r + 1] for name, t in draw.items()} for r in range(len(self.seeds))]
 
-    def _optimizer(self) -> LightningOptimizer:
-        """Return the optimizer as Lightning wraps it, for its precision and step counts."""
-        optimizer = self.optimizers()
-        assert isinstance(optimizer, LightningOptimizer)
-        return optimizer
-
     def _loss(self, draw: dict[str, Tensor]) -> Tensor:
         with torch.no_grad():
             return self.estimate(self._model(), draw)
@@ -418,34 +371,15 @@ class EnsembleModule(LawCache, pl.LightningModule):
         found: Tensor = self._estimators[0].risk(self._model(), draw)  # type: ignore[operator]
         return found
 
-    def _averaged(
-        self, loss_R: Callable[[], Tensor], gradients: Sequence[Tensor] = ()
-    ) -> Callable[[], Tensor]:
-        """Average loss and gradients over processes."""
-        if self.process_group.size == 1:
+    def _over_processes(self, loss_R: Callable[[], Tensor]) -> Callable[[], Tensor]:
+        """Return the mean loss of all processes, which all of them have to ask for."""
+        if self.trainer.world_size == 1:
             return loss_R
-        mean_R = loss_R()
-        self.process_group.average([mean_R, *gradients])
+        mean_R = self.trainer.strategy.reduce(loss_R(), reduce_op="mean")
         return lambda: mean_R
 
     def _show(self, step: int, loss_R: Callable[[], Tensor]) -> None:
         self.snapshot = WeightsSnapshot(self, step, loss_R)
         for hook in self._on_weights:
             hook(self.trainer, self, step)
-
-
-def disable_noop_hooks(owner: object, base: type) -> None:
-    """Set hooks that `owner` inherits unchanged from `base` to None, which Lightning skips.
-
-    It enters a profile for every other hook, empty or not, at each step.
-    """
-    for name in EACH_STEP:
-        if name not in vars(owner) and getattr(type(owner), name) is getattr(base, name):
-            setattr(owner, name, None)
-
-
-def _without_constants(module: nn.Module, state_dict: dict[str, Any], prefix: str, *_: object) -> None:
-    """Drop constants that earlier checkpoints hold and that are made from the law now."""
-    for name in list(state_dict):
-        if name.startswith((f"{prefix}_estimators.", f"{prefix}coordinates.")):
-            del state_dict[name]
+        self.measured |= self.snapshot.measured

@@ -16,11 +16,10 @@ import torch
 from torch import nn
 
 from icl.config.values import learning_rate
-from icl.errors import InputError, one_line, real, reals, whole
+from icl.errors import InputError, one_line, real, reals
 from icl.training.schedules import Schedule
 
 PAIRS = ("betas", "etas", "step_sizes")  # options of torch.optim that are pairs of numbers
-_MOST_HISTORY = 10_000  # L-BFGS makes room for all of it at its first step
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,6 @@ class OptimizerSpec:
     def needs_per_replica_step(self) -> bool:
         return issubclass(self.cls, torch.optim.LBFGS)
 
-    def validate_accelerator(self, accelerator: str) -> None:
-        """Refuse on the CPU what only a GPU has."""
-        if self.options.get("capturable") and accelerator == "cpu":
-            raise InputError(
-                "optimizer.capturable=true: is of a GPU's optimizers; set it to false on the CPU"
-            )
-
     def per_replica(self, replicas: int) -> list[dict[str, Any]]:
         """Return the options of each replica; the constructor's own complaints become input errors."""
         options = [
@@ -67,14 +59,6 @@ class OptimizerSpec:
 
     def _validate_options(self, chosen: Mapping[str, Any]) -> None:
         """Try the options in three steps on one number: torch checks some of them only then."""
-        known = inspect.signature(self.cls).parameters
-        if chosen.get("capturable") is True:  # no CPU has it, on which the steps below are
-            chosen = {key: value for key, value in chosen.items() if key != "capturable"}
-        for key, value in chosen.items():
-            if isinstance(value, bool) and type(known[key].default) in (int, float):
-                raise InputError(f"optimizer.{key}={value}: must be a number")
-        if "history_size" in chosen:
-            whole("optimizer.history_size", chosen["history_size"], 1, _MOST_HISTORY)
         number = torch.zeros(1, dtype=torch.float64, requires_grad=True)
 
         def loss() -> torch.Tensor:
@@ -215,13 +199,3 @@ class ReplicaOptimizer:
             norm = torch.linalg.matrix_norm(stack.grad)
             limit = self.clip_R.view(-1, *[1] * (norm.ndim - 1))
             stack.grad.mul_((limit / norm).clamp(max=1.0)[..., None, None])
-
-
-def clip_vector(clip: float | Sequence[float] | None, replicas: int) -> list[float] | None:
-    """Bound by replica from `train.clip`: none, one for all, or one per replica."""
-    if clip is None:
-        return None
-    values = list(clip) if isinstance(clip, Sequence) and not isinstance(clip, str) else [clip] * replicas
-    if len(values) != replicas:
-        raise InputError(f"train.clip={values}: has {len(values)} entries for {replicas} seeds")
-    return [real("train.clip", value, 0, open_low=True) for value in values]

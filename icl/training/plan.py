@@ -1,44 +1,48 @@
-"""Plans of training runs, their observers and results."""
+"""Plans of training runs, and the runs that are made of them.
+
+R replicas.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import pytorch_lightning as pl
+import numpy as np
+import torch
 from pytorch_lightning.loggers import Logger
+from torch import Tensor
 
+from icl.metrics import aggregate
 from icl.models import Transformer
+from icl.runs.lock import notify
+from icl.runs.store import RunStore
 from icl.tasks.law import Law
-from icl.training.optimizers import OptimizerSpec
-from icl.training.settings import TrainerSettings, TrainSettings
+from icl.training.hooks import Row
+from icl.training.module import Diverged, divergence_message, model_in_float64
+from icl.training.settings import RunParts
 
 if TYPE_CHECKING:
     from icl.runs.record import RunRecord
     from icl.runs.store import ActiveRun
-    from icl.training.recorder import Recorder
 
 Judge = Callable[[Transformer, Law], Sequence[Mapping[str, Any]]]
-Row = Mapping[str, Any]
+ALWAYS = ("loss", "exact_risk", "dist_preconditioned", "dist_plain")  # of every run, null where undefined
 
 
-@dataclass(frozen=True)
-class TrainingPlan:
+@dataclass(frozen=True, kw_only=True)
+class TrainingPlan(RunParts):
     """Everything a run needs, built and validated; nothing has been written yet."""
 
     experiment: str
     fingerprint: str
     group: str
     seeds: tuple[int, ...]
-    law: Law
-    model: Transformer
-    optimizer: OptimizerSpec
-    train: TrainSettings
-    trainer: TrainerSettings
-    callbacks: Sequence[pl.Callback]
     outputs: Path
     config: Mapping[str, Any] = field(repr=False)
     digest: str = ""
@@ -47,27 +51,20 @@ class TrainingPlan:
 
 
 class RunObserver(Protocol):
-    """Something that follows one attempt at a run, such as a logger. No number depends on it."""
+    """Follows one attempt at a run, as its loggers do. No number depends on it."""
 
-    def loggers(self) -> Sequence[Logger]:
-        """Return the Lightning loggers that take what callbacks log."""
+    weight_steps: Set[int]
 
-    def on_weights(self, trainer: Any, pl_module: Any, step: int) -> None:
-        """Handle the weights after `step` optimizer steps (see icl.training.module)."""
+    def loggers(self) -> Sequence[Logger]: ...
 
-    def rows(self, rows: Sequence[Row]) -> None:
-        """Log the rows of one step, live or of before an interruption."""
+    def weights(self, step: int, matrices: Mapping[str, Tensor]) -> None: ...
 
-    def done(self, record: RunRecord) -> None:
-        """Log the end of a run from its record."""
+    def rows(self, rows: Sequence[Row]) -> None: ...  # of one step, live or of before an interruption
+
+    def done(self, record: RunRecord) -> None: ...
 
 
 Observe = Callable[[int], contextlib.AbstractContextManager[Sequence[RunObserver]]]
-
-
-@contextlib.contextmanager
-def no_observers(attempt: int) -> Iterator[Sequence[RunObserver]]:
-    yield ()
 
 
 @dataclass(frozen=True)
@@ -80,21 +77,119 @@ class TrainResult:
 
 @dataclass
 class RunPart:
-    """One run of those that train together, which may be a single one, and its outcome.
+    """One run of those that train together, which may be a single one: what it has recorded, and its outcome.
 
     `observe(attempt)` opens the observers of that attempt, `notify` reports a wait.
     """
 
     plan: TrainingPlan
     judge: Judge | None = None
-    observe: Observe = no_observers
+    observe: Observe = lambda attempt: contextlib.nullcontext(())
     notify: Callable[[str], None] | None = None
     outcome: TrainResult | Exception | None = None
     run: ActiveRun = field(init=False)
     observers: Sequence[RunObserver] = ()
-    recorder: Recorder = field(init=False)
-    replicas: slice = field(init=False)
+    replicas: slice = field(init=False)  # of the ensemble's
     resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    history: dict[str, list[Any]] = field(default_factory=lambda: {"steps": []})  # weights, by name
+    diverged: dict[int, int] = field(default_factory=dict)  # seeds, and the step of the row that shows it
+
+    def begin(self, force: bool) -> None:
+        """Lock the run's record and open its observers, or end with the record another process made."""
+        plan = self.plan
+        identity = (plan.experiment, plan.fingerprint, plan.config, plan.digest, plan.roots)
+        begun = RunStore(plan.outputs).begin(
+            *identity, origin=plan.origin, force=force, notify=self.notify or notify
+        )
+        self.run = self.resources.enter_context(begun)
+        if self.run.cached is not None:
+            self.end(TrainResult(self.run.cached, cached=True))
+        else:
+            self.observers = self.resources.enter_context(self.observe(self.run.attempt))
+
+    def state(self) -> dict[str, Any]:
+        """Return what is recorded, in plain data, for a checkpoint."""
+        recorded = {"rows": self.rows, "history": self.history, "diverged": self.diverged}
+        return {**recorded, "seconds": self.run.seconds}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        self.rows, self.history = list(state["rows"]), {k: list(v) for k, v in state["history"].items()}
+        self.diverged = dict(state["diverged"])
+        self.run.seconds_before = max(self.run.seconds_before, state["seconds"])
+
+    def replay(self) -> None:
+        """Show the observers the rows of before an interruption again."""
+        for _, rows in itertools.groupby(self.rows, lambda row: row["step"]):
+            self._show(list(rows))
+
+    def add_weights(self, step: int, weights: Mapping[str, Tensor]) -> None:
+        self.history["steps"].append(step)
+        for name, stack in weights.items():
+            self.history.setdefault(name, []).append(stack.clone())
+
+    def add_row(self, step: int, columns: Mapping[str, Tensor]) -> list[dict[str, Any]]:
+        """Record a row for each seed; raise Diverged if no seed has a finite loss any more."""
+        seeds = self.plan.seeds
+        for seed, loss in zip(seeds, columns["loss"].tolist(), strict=True):
+            if not math.isfinite(loss):
+                self.diverged.setdefault(seed, step)
+        if len(self.diverged) == len(seeds):
+            raise Diverged(divergence_message(self.diverged))
+        rows: list[dict[str, Any]] = [{"step": step, "seed": seed} for seed in seeds]
+        for name, value_R in columns.items():
+            for row, value in zip(rows, value_R.tolist(), strict=True):
+                row[name] = value if math.isfinite(value) and row["seed"] not in self.diverged else None
+        self.rows += rows
+        self._show(rows)
+        return rows
+
+    def _show(self, rows: Sequence[Row]) -> None:
+        for observer in self.observers:
+            observer.rows(rows)
+
+    def columns(self) -> list[str]:
+        return list(dict.fromkeys(name for row in self.rows for name in row))
+
+    def last_rows(self) -> list[dict[str, Any]]:
+        return self.rows[-len(self.plan.seeds) :]
+
+    def finish(self, remarks: Sequence[str], extras: Mapping[str, Any]) -> RunRecord:
+        """Write the record of a run whose steps are taken, with its verdicts."""
+        plan, columns, rows = self.plan, self.columns(), self.last_rows()
+        if (steps := rows[0]["step"]) < plan.train.steps:
+            remarks = [*remarks, f"stopped early, after {steps} of {plan.train.steps} steps"]
+        stacks = {k: torch.stack(tensors, dim=1) for k, tensors in self.history.items() if k != "steps"}
+        final = {name: stack[:, -1] for name, stack in stacks.items()}
+        arrays = {name: M.numpy() for name, M in final.items()}
+        arrays |= {f"{name}_history": stack.numpy() for name, stack in stacks.items()}
+        arrays |= {"history_steps": np.array(self.history["steps"]), "seeds": np.array(plan.seeds)}
+        judged = None
+        if self.judge is not None and not self.diverged:
+            judged = list(self.judge(model_in_float64(plan.model, final), plan.law))
+        names = dict.fromkeys([*ALWAYS, *columns])
+        summary = {
+            name: aggregate({str(row["seed"]): row.get(name) for row in rows})
+            for name in names
+            if name not in ("step", "seed", "lr")
+        }
+        return self.run.finish(
+            metrics=self.rows,
+            columns=columns,
+            weights=arrays | dict(plan.law.arrays()),
+            summary=summary,
+            steps=steps,
+            seeds=plan.seeds,
+            verdicts=judged,
+            extras={
+                **extras,
+                "threads": torch.get_num_threads(),
+                "group": plan.group,
+                "notes": [*remarks, *([divergence_message(self.diverged)] if self.diverged else [])],
+                "warnings": list(remarks),
+                "diverged": {str(seed): step for seed, step in self.diverged.items()},
+            },
+        )
 
     def end(self, outcome: TrainResult | Exception) -> None:
         """Set the outcome, and close the record and the observers. What closing raises counts instead: it
@@ -112,8 +207,3 @@ class RunPart:
         """Close the record as failed or interrupted, and the observers."""
         with contextlib.suppress(type(error)), self.resources:
             raise error
-
-    @property
-    def name(self) -> list[Any]:
-        """Identity of this attempt in the checkpoints of the runs it trains with."""
-        return [self.plan.fingerprint, self.run.attempt]

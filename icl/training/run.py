@@ -1,30 +1,42 @@
-"""Training runs, found in the store or trained and kept there: one, or several as one ensemble."""
+"""Training runs, found in the store or trained and kept there: one, or several as one ensemble.
+
+The story: begin each run's record, train from its checkpoint or from the start under Lightning's Trainer,
+judge, finish the record. A single run is an ensemble of one. Of several processes of a run rank 0 does this;
+the others only train.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import itertools
+import logging
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
-from icl.errors import one_line
-from icl.runs.lock import notify
+import pytorch_lightning as pl
+import torch
+import torch.distributed as dist
+from pytorch_lightning.loggers import Logger
+
+from icl.errors import Interrupted
 from icl.runs.store import RunStore
-from icl.training import loop
-from icl.training.ensemble import Ensemble
-from icl.training.launch import spawn_group
-from icl.training.plan import RunPart, TrainResult
+from icl.training.ensemble import Ensemble, Recorder, one_checkpoint
+from icl.training.hooks import Write, in_order, on_every_rank, role_of
+from icl.training.interrupts import Interrupts, Stop
+from icl.training.module import EnsembleModule
+from icl.training.plan import RunPart, TrainingPlan, TrainResult
+from icl.training.settings import make_trainer
+from icl.training.threads import threads
 
 Outcome = TrainResult | Exception
-_NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")  # torch's RuntimeErrors
-
-
-def _not_of_several(chosen: Sequence[int]) -> Ensemble:
-    raise ValueError("several runs train together only as an ensemble, which `ensemble_of` makes")
 
 
 def train_runs(
     parts: Sequence[RunPart],
-    ensemble_of: Callable[[Sequence[int]], Ensemble] = _not_of_several,
+    ensemble_of: Callable[[Sequence[int]], Ensemble] | None = None,
     *,
     force: bool = False,
 ) -> list[Outcome]:
@@ -36,21 +48,21 @@ def train_runs(
     try:
         for part in sorted(parts, key=lambda part: (part.plan.experiment, part.plan.fingerprint)):
             try:
-                _begin(part, force)
+                part.begin(force)
             except Exception as error:
                 part.end(error)
-        waiting = [i for i, part in enumerate(parts) if part.outcome is None]
-        for group in resumable_groups(parts, waiting):
-            members = [parts[i] for i in group.parts]
+        for step, chosen in _together(parts):
+            members = [parts[i] for i in chosen]
             try:
-                ensemble = ensemble_of(group.parts) if len(members) > 1 else Ensemble.of_one(members[0].plan)
-                with spawn_group(ensemble.plan) as process_group:
-                    loop.train(members, ensemble, group.checkpoints, process_group)
+                if ensemble_of is None or len(members) == 1:
+                    ensemble = Ensemble(members[0].plan)
+                else:
+                    ensemble = ensemble_of(chosen)
+                _train(members, ensemble, step)
             except Exception as error:
-                ended = _naming_what_takes_memory(error, several=len(members) > 1)
                 for part in members:
                     if part.outcome is None:
-                        part.end(ended)
+                        part.end(error)
     except BaseException as error:
         for part in parts:
             if part.outcome is None:
@@ -59,71 +71,95 @@ def train_runs(
     return [part.outcome for part in parts if part.outcome is not None]
 
 
-def _naming_what_takes_memory(error: Exception, *, several: bool) -> Exception:
-    """Return the error; where it says that there is no memory, with the settings that take less of it."""
-    if not isinstance(error, MemoryError) and not any(words in str(error) for words in _NO_MEMORY):
-        return error
-    settings = [*(["hydra.launcher.max_replicas"] if several else []), "train.batch", "train.steps_per_batch"]
-    named = MemoryError(f"lower {' or '.join(settings)}: {one_line(error) or 'out of memory'}")
-    return named.with_traceback(error.__traceback__)
-
-
-def _begin(part: RunPart, force: bool) -> None:
-    """Lock a run's record and open its observers, or end the run with the record another process made."""
-    plan = part.plan
-    identity = (plan.experiment, plan.fingerprint, plan.config, plan.digest, plan.roots)
-    store = RunStore(plan.outputs)
-    begun = store.begin(*identity, origin=plan.origin, force=force, notify=part.notify or notify)
-    part.run = part.resources.enter_context(begun)
-    if part.run.cached is not None:
-        part.end(TrainResult(part.run.cached, cached=True))
-    else:
-        part.observers = part.resources.enter_context(part.observe(part.run.attempt))
-
-
-@dataclass
-class ResumableGroup:
-    """Runs that train together from here on, and the checkpoint of each; none: from the beginning."""
-
-    parts: list[int]
-    checkpoints: list[dict[str, Any]] = field(default_factory=list)
-
-
-def resumable_groups(parts: Sequence[RunPart], waiting: Sequence[int]) -> list[ResumableGroup]:
-    """Group interrupted runs with those they trained with, from the last step that all of them have saved:
-    their numbers are then, to the bit, those of an ensemble that was never stopped."""
-    groups: list[ResumableGroup] = []
-    left = list(waiting)
+def _together(parts: Sequence[RunPart]) -> Iterator[tuple[int, list[int]]]:
+    """Yield the runs that train together, with the step from which they do: the last that most have saved."""
+    left = [i for i, part in enumerate(parts) if part.outcome is None]
     while left:
-        saved = next((c for i in left if (c := parts[i].run.checkpoint) is not None), None)
-        if saved is None:
-            groups.append(ResumableGroup(left))
-            break
-        together = saved.get("together")
-        if together is None:  # trained alone: with those at the same step
-            point = _resume_point(saved)
-            same = [i for i in left if _resume_point_alone(parts[i]) == point]
-            groups.append(ResumableGroup(same, [parts[i].run.checkpoint or {} for i in same]))
-        else:
-            names = {tuple(name) for name in together}
-            same = [i for i in left if tuple(parts[i].name) in names]
-            by_step = [_checkpoints_by_step(parts[i], together) for i in same]
-            common = set(by_step[0]).intersection(*by_step)
-            groups.append(ResumableGroup(same, [states[max(common)] for states in by_step] if common else []))
-        left = [i for i in left if i not in groups[-1].parts]
-    return groups
+        saved = {i: [*parts[i].run.checkpoints] or [0] for i in left}
+        counts = Counter(itertools.chain.from_iterable(saved.values()))
+        step = max(counts, key=lambda step: (counts[step], step))
+        chosen = [i for i in left if step in saved[i]]
+        yield step, chosen
+        left = [i for i in left if i not in chosen]
 
 
-def _checkpoints_by_step(part: RunPart, together: Any) -> dict[int, dict[str, Any]]:
-    """Return a run's checkpoints as a part of the ensemble `together`, by step."""
-    states = [part.run.checkpoint, *part.run.earlier]
-    return {s["step"]: s for s in states if s is not None and s.get("together") == together}
+def _train(parts: Sequence[RunPart], ensemble: Ensemble, step: int) -> None:
+    """Train runs that have begun, from their checkpoints at `step` or from the start, to their records.
+
+    A run that fails ends with its exception; what stops all of them (Interrupted, a full disk) is raised. A
+    signal in the last step is, too, once the records are written: it may be meant for what comes next.
+    """
+    plan = ensemble.plan
+    recorder, interrupts = Recorder(parts, plan), Interrupts(meets=plan.trainer.processes > 1)
+    loggers = [logger for one in parts[0].observers if len(parts) == 1 for logger in one.loggers()]
+    checkpoints = [part.run.checkpoints[step] for part in parts] if step else []
+    with threads(plan.trainer.threads), interrupts, one_checkpoint(checkpoints) as path:
+        module = ensemble.build_module()
+        module.row_steps = recorder.row_steps
+        _fit(plan, module, [recorder, Stop(interrupts)], recorder.keep, parts[0].run.path, path, loggers)
+        for part in recorder.unfinished():
+            try:
+                _finish(part, recorder, module)
+            except Exception as error:
+                part.end(error)
+    if interrupts.signum is not None:
+        raise Interrupted(interrupts.signum)
 
 
-def _resume_point_alone(part: RunPart) -> tuple[int, int, str] | None:
-    saved = part.run.checkpoint
-    return None if saved is None or "together" in saved else _resume_point(saved)
+def _finish(part: RunPart, recorder: Recorder, module: EnsembleModule) -> None:
+    """Judge the final weights and write the record."""
+    if part.history["steps"][-1] != module.total_steps:
+        raise RuntimeError("training stopped before train.steps; only complete runs are recorded")
+    remarks = recorder.remarks(part.last_rows())
+    record = part.finish(remarks, {"device": module.trained_on, "kernel": module.kernel})
+    for sentence in record.run["notes"][len(remarks) :]:  # remarks are in the document, which is shown
+        logging.getLogger(__name__).warning("%s", sentence)
+    for observer in part.observers:
+        observer.done(record)
+    part.end(TrainResult(record, cached=False))
 
 
-def _resume_point(saved: Mapping[str, Any]) -> tuple[int, int, str]:
-    return saved["step"], saved["threads"], saved.get("kernel", "eager")
+def train_as_worker(plan: TrainingPlan, *, force: bool = False) -> None:
+    """Train this process's share of a run whose record rank 0 keeps."""
+    store = RunStore(plan.outputs)
+    root = store.path(plan.experiment, plan.fingerprint)
+    found = {} if force else store.checkpoints(plan.experiment, plan.fingerprint, plan.digest)
+    plan = replace(plan, callbacks=on_every_rank(plan.callbacks))
+
+    def keep(write: Write, step: int) -> None:
+        write(os.devnull)  # which Lightning leaves to rank 0
+
+    with threads(plan.trainer.threads), Interrupts(meets=True) as interrupts:
+        checkpoint = found.get(max(found, default=0))
+        _fit(plan, Ensemble(plan).build_module(), [Stop(interrupts)], keep, root, checkpoint)
+
+
+def _fit(
+    plan: TrainingPlan,
+    module: EnsembleModule,
+    more: Sequence[pl.Callback],
+    keep: Callable[[Write, int], None],
+    root: Path,
+    checkpoint: Path | None,
+    loggers: Sequence[Logger] = (),
+) -> None:
+    """Train the module with the plan's callbacks and `more`; root: where Lightning writes by default."""
+    callbacks = in_order([*plan.callbacks, *more])
+    for callback in callbacks:
+        if role_of(callback) == "saves":
+            callback.keep = keep  # type: ignore[attr-defined]
+    if plan.trainer.processes > 1:  # or Lightning chooses how many threads a process has
+        os.environ.setdefault("OMP_NUM_THREADS", str(torch.get_num_threads()))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="pytorch_lightning")
+        trainer = make_trainer(plan.trainer, callbacks, loggers, root)
+        try:
+            trainer.fit(module, ckpt_path=checkpoint, weights_only=True)
+        except RuntimeError as error:
+            if "gloo" not in str(error) and not isinstance(error, dist.DistError):
+                raise
+            reason = "another process of this run failed or was ended; its own log says why"
+            raise RuntimeError(reason) from error
+        finally:
+            if dist.is_initialized():
+                dist.destroy_process_group()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,29 +12,27 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import Checkpoint, ProgressBar
 from pytorch_lightning.loggers import Logger
-from pytorch_lightning.plugins.environments import LightningEnvironment
+from pytorch_lightning.plugins.environments import (
+    ClusterEnvironment,
+    LightningEnvironment,
+    SLURMEnvironment,
+    TorchElasticEnvironment,
+)
+from pytorch_lightning.strategies import DDPStrategy
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 from torch import Tensor
 
 from icl.config.values import processes
-from icl.errors import InputError, one_line, one_of, whole
+from icl.errors import InputError, one_line, one_of, real, whole
 from icl.kernel.library import why_none
 from icl.models import Transformer
 from icl.tasks.law import Law
-from icl.training.distributed import ProcessGroup
 from icl.training.estimators import POPULATION
-from icl.training.optimizers import clip_vector
+from icl.training.optimizers import OptimizerSpec
+from icl.training.processes import world
 
-COORDINATES = ("plain", "whitened")
 MOST_STEPS = 10**9  # days of training
-ROWS = 1_000_000  # of metrics.csv: every checkpoint holds them
-PRECISIONS = ("32-true", "64-true", "bf16-mixed")
-DTYPES = dict(zip(PRECISIONS, (torch.float32, torch.float64, torch.float32), strict=True))  # of weights
-ACCELERATORS = ("auto", "cpu", "gpu", "cuda", "mps")
-STRATEGIES = ("auto", "ddp")
-KERNELS = ("auto", "tile", "eager")
-COMPILE_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-MATMUL_PRECISIONS = ("highest", "high", "medium")
+DTYPES = {"32-true": torch.float32, "64-true": torch.float64}
 CUDA = ("gpu", "cuda")
 
 
@@ -57,15 +53,10 @@ class TrainSettings:
     coordinates: str = "plain"
 
     def __post_init__(self) -> None:
-        whole("train.steps", self.steps, 1)
+        whole("train.steps", self.steps, 1, MOST_STEPS)
         whole("train.steps_per_batch", self.steps_per_batch, 1, MOST_STEPS)
         whole("train.log_every", self.log_every, 1)
-        if self.steps > ROWS * self.log_every:
-            raise InputError(
-                f"train.log_every={self.log_every}: makes {self.steps // self.log_every} rows of metrics, "
-                f"{ROWS} at most"
-            )
-        one_of("train.coordinates", self.coordinates, COORDINATES)
+        one_of("train.coordinates", self.coordinates, ("plain", "whitened"))
         if not isinstance(self.estimator, str):  # which there are, the law knows
             raise InputError(f"train.estimator={self.estimator}: must be a name, such as sampled")
         if self.estimator != POPULATION:
@@ -89,24 +80,6 @@ class TrainSettings:
                 f"none of {processes} processes has; use expected or sampled"
             )
 
-    def validate_memory(self, model: Transformer, replicas: int, trainer: TrainerSettings) -> None:
-        """Refuse a batch whose Gram matrices do not fit in this machine's memory, where they are drawn in
-        double precision, or in that of the GPU, where they are trained on."""
-        if self.batch is None:
-            return
-        numbers = replicas * self.batch * model.parametrization.dim**2
-        device, machine = trainer.free_device_bytes(), math.inf
-        if hasattr(os, "sysconf"):
-            machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        own = math.inf if device is None else device
-        memories = (("this machine has", 8, machine), ("this GPU has free", trainer.dtype.itemsize, own))
-        for words, size, there in memories:
-            if size * numbers > there:
-                raise InputError(
-                    f"train.batch={self.batch}: one batch takes {size * numbers / 2**30:,.0f} GiB, "
-                    f"{words} {there / 2**30:,.0f}"
-                )
-
     def maps(self, model: Transformer, law: Law) -> Mapping[str, tuple[Tensor, Tensor]]:
         """Return the maps of icl.models.coordinates, by matrix of the model."""
         if self.coordinates == "plain":
@@ -118,16 +91,21 @@ class TrainSettings:
         return {name: known[name] for name in names}
 
     def clip_for(self, replicas: int) -> list[float] | None:
-        return clip_vector(self.clip, replicas)
+        """Return the bound of each replica: none, one for all, or one per replica."""
+        if self.clip is None:
+            return None
+        is_list = isinstance(self.clip, Sequence) and not isinstance(self.clip, str)
+        values: list[Any] = list(self.clip) if is_list else [self.clip] * replicas  # type: ignore[arg-type]
+        if len(values) != replicas:
+            raise InputError(f"train.clip={values}: has {len(values)} entries for {replicas} seeds")
+        return [real("train.clip", value, 0, open_low=True) for value in values]
 
 
 @dataclass(frozen=True)
 class TrainerSettings:
     """`trainer.*`: where and how it runs. Only the precision and the number of processes, of which each draws
-    prompts of its own, belong to the science. `compile`: a backend of torch.compile that the risk then goes
-    through, in its mode `compile_mode`. `kernel`: whether it goes through that of icl.kernel; a run
-    keeps what it began with. `matmul_precision`: of torch.set_float32_matmul_precision. `options` are handed
-    to pl.Trainer as they are."""
+    prompts of its own, belong to the science. `kernel`: whether it goes through that of icl.kernel; a run
+    keeps what it began with. `options` are handed to pl.Trainer as they are."""
 
     accelerator: str = "auto"
     precision: str = "32-true"
@@ -135,34 +113,19 @@ class TrainerSettings:
     num_nodes: int = 1
     strategy: str = "auto"
     threads: int | None = None
-    compile: str | None = None
-    compile_mode: str | None = None
-    matmul_precision: str = "highest"
     kernel: str = "auto"
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        one_of("trainer.accelerator", self.accelerator, ACCELERATORS)
-        one_of("trainer.precision", self.precision, PRECISIONS)
-        one_of("trainer.strategy", self.strategy, STRATEGIES)
-        one_of("trainer.kernel", self.kernel, KERNELS)
-        if self.kernel == "tile" and (self.compile is not None or self.precision == "bf16-mixed"):
-            other = "trainer.compile" if self.compile is not None else "trainer.precision=bf16-mixed"
-            raise InputError(f"trainer.kernel=tile: not with {other}; use auto or eager")
+        one_of("trainer.accelerator", self.accelerator, ("auto", "cpu", *CUDA, "mps"))
+        one_of("trainer.precision", self.precision, tuple(DTYPES))
+        one_of("trainer.strategy", self.strategy, ("auto", "ddp"))
+        one_of("trainer.kernel", self.kernel, ("auto", "tile", "eager"))
         if self.kernel == "tile" and (reason := why_none()) is not None:
             raise InputError(f"trainer.kernel=tile: {reason}")
         processes(self.devices, self.num_nodes)
         if self.threads is not None:
             whole("trainer.threads", self.threads, 1, 4096)
-        if self.compile is not None:
-            one_of("trainer.compile", self.compile, torch.compiler.list_backends(exclude_tags=()))
-        if self.compile_mode is not None:
-            one_of("trainer.compile_mode", self.compile_mode, COMPILE_MODES)
-            if self.compile != "inductor":
-                raise InputError(
-                    f"trainer.compile_mode={self.compile_mode}: is inductor's; set trainer.compile=inductor"
-                )
-        one_of("trainer.matmul_precision", self.matmul_precision, MATMUL_PRECISIONS)
         chosen = self.chosen_accelerator
         missing = chosen in CUDA and not torch.cuda.is_available()
         if missing or (chosen == "mps" and not torch.backends.mps.is_available()):
@@ -198,22 +161,32 @@ class TrainerSettings:
         return processes(self.devices, self.num_nodes)
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunParts:
+    """Objects built from a training config."""
+
+    law: Law
+    model: Transformer
+    optimizer: OptimizerSpec
+    train: TrainSettings
+    trainer: TrainerSettings
+    callbacks: Sequence[pl.Callback]
+
+
 def make_trainer(
     settings: TrainerSettings,
     callbacks: Sequence[pl.Callback] = (),
     loggers: Sequence[Logger] = (),
     root: str | Path | None = None,
-    process_group: ProcessGroup | None = None,
 ) -> pl.Trainer:
     """Build the trainer for one pass over a prompt stream, without Lightning's extras unless listed."""
 
     def listed(kind: type[pl.Callback]) -> bool:
         return any(isinstance(callback, kind) for callback in callbacks)
 
-    logging.getLogger("pytorch_lightning").setLevel(logging.WARNING)
-    process_group = process_group or ProcessGroup(settings.processes)
-    alone = process_group.size == 1
-    how = {"plugins": [LightningEnvironment()]} if alone else {"strategy": process_group.strategy()}
+    for name in ("pytorch_lightning", "lightning_fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("pytorch_lightning.profilers").setLevel(logging.INFO)  # trainer.profiler prints so
     try:
         return pl.Trainer(
             **{
@@ -224,7 +197,8 @@ def make_trainer(
                 "accelerator": settings.chosen_accelerator,
                 "devices": settings.devices,
                 "num_nodes": settings.num_nodes,
-                **how,
+                "strategy": DDPStrategy() if settings.processes > 1 else "auto",
+                "plugins": [_environment(settings.processes)],
                 "precision": settings.precision,
                 "max_epochs": 1,
                 "callbacks": list(callbacks),
@@ -235,5 +209,13 @@ def make_trainer(
                 "default_root_dir": root,
             }
         )
-    except (MisconfigurationException, ValueError, TypeError) as error:
+    except (MisconfigurationException, ValueError, TypeError, RuntimeError) as error:
         raise InputError(f"trainer: {one_line(error)}") from error
+
+
+def _environment(processes: int) -> ClusterEnvironment:
+    """Where a run's processes come from. A job of one process that srun has started is a run of its own."""
+    by = world().by if processes > 1 else ""
+    if by == "torchrun":
+        return TorchElasticEnvironment()
+    return SLURMEnvironment(auto_requeue=False) if by == "srun" else LightningEnvironment()

@@ -1,5 +1,5 @@
-"""Torch's settings of the process for a while. The thread count: over tiny matrices, threads that wait for
-one another cost ten times as much on a busy machine. And the precision of float32 products."""
+"""The thread count of torch for a while: over tiny matrices, threads that wait for one another cost ten times
+as much on a busy machine."""
 
 from __future__ import annotations
 
@@ -11,21 +11,10 @@ import torch
 
 @contextlib.contextmanager
 def threads(count: int | None) -> Iterator[None]:
-    """Set the number of threads to `count`, at most that of the machine, and restore it afterwards."""
+    """Set the number of threads to `count`, unless it is None, and restore it afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(before if count is None else count)
     try:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-@contextlib.contextmanager
-def matmul_precision(name: str) -> Iterator[None]:
-    """Set torch's precision of float32 products, and put it back."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(name)
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)

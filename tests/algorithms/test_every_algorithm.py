@@ -23,7 +23,7 @@ from icl.algorithms import (
 from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import DynamicalSystem, GramPrompt, LinearRegression, TokenPrompt
-from icl.theory.dynamical_system import covariances_of_systems
+from icl.tasks.sequence_moments import covariances_of_systems
 
 SEEDS, D = (0, 1), 4
 CONTEXTS = (1, 3, 4, 9)  # fewer tokens than covariates, as many, more

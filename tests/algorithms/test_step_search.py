@@ -19,8 +19,8 @@ from icl.models.batched import batch_last
 from icl.models.gram import sparse_expected_risk
 from icl.random import generator
 from icl.tasks import GramPrompt, LinearRegression
+from icl.tasks.expected_traces import sparse_a_risk
 from icl.theory.ahn.invariant_risk import InvariantRisk
-from icl.theory.expected_traces import sparse_a_risk
 
 SEEDS = [0, 1]
 
@@ -119,7 +119,7 @@ def test_preconditioned_steps_against_the_exact_optimum(layers, context):
 
 @pytest.mark.parametrize(("layers", "per_step"), [(1, True), (2, False), (3, True)])
 def test_plain_steps_against_the_exact_risk_off_s(layers, per_step):
-    """Descend from the found point on the exact risk of icl.theory.expected_traces, and gain next to
+    """Descend from the found point on the exact risk of icl.tasks.expected_traces, and gain next to
     nothing."""
     law, contexts = draw(10_000)
     found = search_gd(contexts, layers, per_step=per_step)

@@ -3,6 +3,7 @@ ones.
 """
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -22,11 +23,13 @@ def law() -> ConditionedRegressionLaw:
 
 def test_stages() -> None:
     published = Curriculum()
-    lessons = [published.lesson(step, ConditionedRegression().law([0])) for step in (0, 4999, 5000, 39_999)]
+    lessons = [
+        published.stage_law(step, ConditionedRegression().law([0])) for step in (0, 4999, 5000, 39_999)
+    ]
     assert [(lesson.active, *lesson.context_R) for lesson in lessons] == [(2, 10), (2, 10), (3, 15), (9, 45)]
-    last = published.lesson(40_000, ConditionedRegression().law([0]))
+    last = published.stage_law(40_000, ConditionedRegression().law([0]))
     assert last == ConditionedRegression().law([0])
-    assert Curriculum(every=None).lesson(0, last) is last
+    assert Curriculum(every=None).stage_law(0, last) is last
 
 
 def planned(make: MakePlan, *callbacks: Curriculum) -> TrainingPlan:
@@ -52,7 +55,7 @@ def test_it_draws_from_the_steps_law(make_plan: MakePlan) -> None:
     followed = losses(planned(make_plan, curriculum))
     plain = losses(planned(make_plan))
     for step in range(6):
-        for loss, of in ((followed, curriculum.lesson(step, law())), (plain, law())):
+        for loss, of in ((followed, curriculum.stage_law(step, law())), (plain, law())):
             prompt = of.gram_prompts([generator(seed, "train", step) for seed in (0, 1)], 5)
             assert loss[step] == pytest.approx(float(prompt.target_RB[0].square().mean()) / 4, rel=1e-4)
     assert followed[0] != plain[0] and len(followed) == 7
@@ -60,6 +63,6 @@ def test_it_draws_from_the_steps_law(make_plan: MakePlan) -> None:
 
 def test_wrong_input() -> None:
     with pytest.raises(InputError, match="LinearRegressionLaw has no lessons"):
-        Curriculum().validate_law(LinearRegression().law([0]))
+        Curriculum().validate_run(SimpleNamespace(law=LinearRegression().law([0])), 1)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"Curriculum\.every=0"):
         Curriculum(every=0)

@@ -3,6 +3,7 @@ an interrupted run continues with the same numbers.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def test_depth_by_depth(make_plan: MakePlan, kernel: str) -> None:
     family.initialise(SEEDS)
     first = {name: M.detach().numpy() for name, M in family.matrices().items()}
     steps = weights["history_steps"].tolist()
-    assert growth.stages(12) == [6, 12] and {6, 12} <= set(steps)
+    assert growth.kept_steps(12) == [6, 12] and {6, 12} <= set(steps)
     for name in "PQ":
         by_step = dict(zip(steps, weights[f"{name}_history"].swapaxes(0, 1), strict=True))
         assert np.array_equal(by_step[0][:, :2], first[name][:, :2])
@@ -82,7 +83,7 @@ def test_null_changes_nothing(make_plan: MakePlan) -> None:
 
 
 def test_wrong_input(make_plan: MakePlan) -> None:
-    family, plan = LSA(2, 3, 1), planned(make_plan, Growth())
+    plan: Any = planned(make_plan, Growth())
     for growth, words in (
         (Growth(every=6, first=2, starts=3), r"growth\.starts=3: must divide the 4 seeds"),
         (Growth(every=None, starts=2), r"growth\.starts=2: needs callbacks\.growth\.every"),
@@ -91,11 +92,11 @@ def test_wrong_input(make_plan: MakePlan) -> None:
         (Growth(every=3, first=3), r"train\.steps=12: must be .* 1 depths, 3"),
     ):
         with pytest.raises(InputError, match=words):
-            growth.validate_run(family, plan.train, plan.optimizer, 4)
+            growth.validate_run(plan, 4)
     odd = replace(plan.train, steps=9)
     with pytest.raises(InputError, match=r"every=3: must be a multiple of train\.steps_per_batch=2"):
-        Growth(every=3).validate_run(family, odd, plan.optimizer, 4)
+        Growth(every=3).validate_run(replace(plan, train=odd), 4)
     with pytest.raises(InputError, match="layers all have the same matrices"):
-        Growth(every=4).validate_run(SparseAB(2, 3), plan.train, plan.optimizer, 4)
+        Growth(every=4).validate_run(replace(plan, model=LinearTransformer(SparseAB(2, 3))), 4)
     with pytest.raises(InputError, match=r"Growth\.every=0"):
         Growth(every=0)

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from icl.callbacks import TaskRisks
-from icl.models import SparseA, SparseAB
-from icl.runs.metric_kinds import kind_of
+from icl.metrics import kind_of
+from icl.models import SparseAB
 from icl.training.critical_point import CriticalPoint
 from tests.plans import train_one
 
@@ -47,8 +47,3 @@ def test_they_are_sampled_with_an_error_elsewhere(make_plan):
 def test_runs_of_all_tasks_have_neither(make_plan):
     record = train_one(make_plan(callbacks={"more": [TaskRisks()]})).record
     assert not {name for name in record.run["metrics"] if name.startswith(("risk_old", "risk_new"))}
-
-
-def test_they_are_measured_at_the_end_without_a_callback(make_plan):
-    found = metrics_of(train_one(make_plan(task=TASKS, family=lambda d: SparseA(d, 1, 0.1))).record)
-    assert all(new > 0 for new in found["risk_new"])

@@ -3,17 +3,15 @@
 import hashlib
 import json
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from icl.checks.verdict import Bound, Control, Finding
+from icl.checks.statement import Measured
 from icl.cli import show
-from tests.commands import Run, assert_refused, write
-from tests.processes import Workers
+from tests.commands import Run
 
 KEYS = {
     "check", "paper", "reference", "claim", "verdict", "expected", "settings", "measured", "bound", "control",
@@ -21,11 +19,13 @@ KEYS = {
     "record",
 }  # fmt: skip
 EQ7 = 1 / ((20 - 1) / (2 * 20) + (5 + 2) / 20)  # theorem 5's constant at D = 5, N = 20
-FOUND: Mapping[str, Any] = {"max_error": 1.0}
 
 
-def finding(verdict: str) -> Finding:
-    return Finding(verdict, FOUND, Bound(2.0, "rounding", "max_error"), Control("a wrong one", 3.0, True))
+def measures(m: Measured, verdict: str) -> None:
+    m.zero("max_error", int(verdict == "fails"), "one where it fails")
+    m.control("a wrong one", 3)
+    if verdict == "undecided":
+        m.undecided("it is asked to be")
 
 
 def test_one_document(icl: Run) -> None:
@@ -52,7 +52,7 @@ def test_one_document(icl: Run) -> None:
 def test_exit_codes(
     verdict: str, expected: str, code: int, icl: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("icl.checks.ahn.lemma1.Lemma1.measure", lambda self: finding(verdict))
+    monkeypatch.setattr("icl.checks.ahn.lemma1.Lemma1.measure", lambda self, m: measures(m, verdict))
     result = icl("check", "check=ahn/lemma1", f"check.expected={expected}", "format=json")
     assert (result.code, result.json["verdict"], result.json["expected"]) == (code, verdict, expected)
     # A stored verdict is held against what is expected now.
@@ -63,7 +63,7 @@ def test_exit_codes(
 def test_a_crash_exits_4_and_stores_nothing(
     error: BaseException, icl: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(self: Any) -> Finding:
+    def crash(self: Any, m: Measured) -> None:
         raise error
 
     monkeypatch.setattr("icl.checks.ahn.lemma1.Lemma1.measure", crash)
@@ -74,20 +74,20 @@ def test_a_crash_exits_4_and_stores_nothing(
 
 
 def test_what_a_check_prints_stays_off_stdout(icl: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def noisy(self: Any) -> Finding:
+    def noisy(self: Any, m: Measured) -> None:
         print("noise from Python")
         subprocess.run(["echo", "noise from a child"], check=True)
-        return finding("holds")
+        measures(m, "holds")
 
     monkeypatch.setattr("icl.checks.ahn.lemma1.Lemma1.measure", noisy)
-    result = icl("check", "check=ahn/lemma1", "format=json")
+    result = icl("check", "check=ahn/lemma1", "tries=0", "format=json")
     assert result.json["verdict"] == "holds" and result.err.count("noise") == 2
 
 
 @pytest.fixture
 def two_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reduce all checks to two quick ones."""
-    monkeypatch.setattr("icl.jobs.execution.run_all._ids", lambda *asked: ["ahn/lemma1", "ahn/theorem1"])
+    monkeypatch.setattr("icl.jobs.execution.run_many._ids", lambda *asked: ["ahn/lemma1", "ahn/theorem1"])
 
 
 def test_many(icl: Run, two_checks: None) -> None:
@@ -100,7 +100,7 @@ def test_many(icl: Run, two_checks: None) -> None:
 
 
 def test_one_of_many_crashes(icl: Run, two_checks: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    def crash(self: Any) -> Finding:
+    def crash(self: Any, m: Measured) -> None:
         raise RuntimeError("no")
 
     monkeypatch.setattr("icl.checks.ahn.lemma1.Lemma1.measure", crash)
@@ -109,74 +109,13 @@ def test_one_of_many_crashes(icl: Run, two_checks: None, monkeypatch: pytest.Mon
     assert "ahn/lemma1 failed: RuntimeError: no" in result.err
 
 
-MINE = """
-from icl.checks.verdict import Bound, Control, Finding
-class Good:
-    reference, claim = 'Lemma 0', 'One is one.'
-    def __init__(self, size: int = 1):
-        if size < 1: raise ValueError(f'check.size={size}: must be at least 1')
-    def measure(self):
-        return Finding('holds', {'error': 0.0}, Bound(0.0, 'none', 'error'), Control('two', 1.0, True))
-class Bad(Good):
-    def measure(self): return 1 / 0
-"""
-THEIRS = {
-    "mine_lab/__init__.py": "",
-    "mine_lab/mine.py": MINE,
-    "conf/check/mine/good.yaml": "# @package check\n# paper: mine\n# reference: Lemma 0\n"
-    "_target_: mine_lab.mine.Good\nsize: 1\n",
-    "conf/check/mine/bad.yaml": "# @package check\n_target_: mine_lab.mine.Bad\n",
-}
-
-
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a user's package and configs: a check that holds and one that crashes."""
-    return write(tmp_path_factory.mktemp("theirs"), THEIRS)
-
-
-@pytest.fixture
-def theirs(written: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    monkeypatch.syspath_prepend(str(written))
-    monkeypatch.setenv("ICL_PACKAGES", "mine_lab")
-    return "--config-dir", str(written / "conf")
-
-
-def test_worker_processes(icl: Run, theirs: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Crash a user's check in a worker: the others finish, and the exit code is 4."""
-    monkeypatch.setattr("icl.jobs.execution.workers.get_context", lambda _: Workers())
-    result = icl("check", *theirs, "check=mine/all", "jobs=2", "format=json")
-    assert result.code == 4 and [d["check"] for d in result.json["checks"]] == ["mine/good"]
-    assert "mine/bad failed: ZeroDivisionError" in result.err
-
-
-def test_a_users_own_package(icl: Run, theirs: tuple[str, str]) -> None:
-    good = icl("check", *theirs, "check=mine/good", "format=json")
-    assert good.code == 0 and good.json["claim"] == "One is one."
-    assert icl("check", *theirs, "check=mine/good", "format=json").json["cached"]
-    assert_refused(icl("check", *theirs, "check=mine/good", "check.size=0"), "must be at least 1")
-    listed = {item["id"]: item for item in icl("list", *theirs, "format=json").json["checks"]}
-    assert listed["mine/good"] == {
-        "id": "mine/good",
-        "title": "mine/good",
-        "paper": "mine",
-        "origin": "mine",
-        "reference": "Lemma 0",
-        "done": True,
-    }
-    assert not listed["ahn/theorem1"]["done"]
-
-
 WEIGHTS: dict[str, dict[str, Any]] = {
     "ahn/theorem1": {"P": np.diag([0.0] * 5 + [1])[None], "Q": -np.diag([1.0] * 5 + [0])[None]},
-    "ahn/theorem3": {"A": -np.eye(5)[None].repeat(2, 0)},
-    "ahn/theorem4": {"A": -np.eye(5)[None].repeat(2, 0), "B": np.eye(5)[None]},
     "ahn/theorem5": {
         "P": np.diag([0.0] * 5 + [1])[None], "Q": -EQ7 * np.diag([1.0] * 5 + [0])[None], "activation": "relu",
     },
-    "ahn/lemma1": {"A": np.arange(25.0).reshape(1, 1, 5, 5) / 25},
 }  # fmt: skip
-VERDICT = {"ahn/theorem5": "holds", "ahn/lemma1": "holds"}
+VERDICT = {"ahn/theorem5": "holds"}
 
 
 @pytest.mark.parametrize("name", WEIGHTS)
@@ -196,16 +135,6 @@ def test_weights_of_a_file(name: str, icl: Run, tmp_path: Path) -> None:
     changed = {k: v if k == "activation" else 0.5 * np.asarray(v) for k, v in WEIGHTS[name].items()}
     np.savez(path, **changed)
     assert not icl(*args).json["cached"]  # by content, not by name
-
-
-def test_a_last_B_has_no_effect(icl: Run, tmp_path: Path) -> None:
-    A, B = -np.eye(5)[None].repeat(2, 0), np.eye(5)[None].repeat(2, 0)
-    np.savez(tmp_path / "with.npz", A=A, B=B)
-    np.savez(tmp_path / "without.npz", A=A, B=B[:1])
-    check = ["check", "check=ahn/theorem4", "scale=smoke", "format=json"]
-    files = [f"check.weights={tmp_path}/{name}.npz" for name in ("with", "without")]
-    measured = [icl(*check, file).json["measured"] for file in files]
-    assert measured[0] == measured[1]
 
 
 @pytest.mark.parametrize(
@@ -232,26 +161,17 @@ def test_weights_that_will_not_do(
     assert complaint in result.err and not outputs.exists()
 
 
-def test_weights_in_a_damaged_file(icl: Run, tmp_path: Path, outputs: Path) -> None:
-    np.savez(tmp_path / "hand.npz", A=np.zeros((3, 5, 5)))
-    whole = (tmp_path / "hand.npz").read_bytes()
-    for damaged in (b"", b"nonsense", whole[:200], whole.replace(b"\0" * 64, b"\1" * 64, 1)):
-        (tmp_path / "hand.npz").write_bytes(damaged)
-        refused = icl("check", "check=ahn/theorem3", f"check.weights={tmp_path}/hand.npz", "scale=smoke")
-        assert_refused(refused, "not a readable .npz", outputs)
-
-
 def test_a_given_file_is_named_by_content_and_sets_the_dimension(
     icl: Run, tmp_path: Path, outputs: Path
 ) -> None:
-    asked = ["check", "check=ahn/lemma1", "scale=smoke", "check.samples=4", "format=json"]
+    asked = ["check", "check=ahn/lemma4", "scale=smoke", "format=json"]
     for name, scale in (("one", 1.0), ("two", 2.0)):
         np.save(tmp_path / f"{name}.npy", scale * np.eye(3))
     first, second = (icl(*asked, f"check.covariance={tmp_path}/{name}.npy").json for name in ("one", "two"))
     digest = hashlib.sha256((tmp_path / "one.npy").read_bytes()).hexdigest()
     given = {"key": "check.covariance", "path": f"{tmp_path}/one.npy", "sha256": digest, "shape": [3, 3]}
     assert first["inputs"] == [given] and first["settings"]["dim"] == 3
-    assert f"d = 3, n = 20, L = 4, Sigma from one.npy (3 x 3, sha256 {digest[:8]})" in first["sentence"]
+    assert f"d = 3, n = 20, L = 3, Sigma from one.npy (3 x 3, sha256 {digest[:8]})" in first["sentence"]
     assert first["record"] != second["record"] and first["sentence"] != second["sentence"]
     stored = json.loads(Path(first["record"]).read_text())["document"]
     assert stored["inputs"] == [given] and stored["sentence"] == first["sentence"]
@@ -266,7 +186,7 @@ def document(name: str = "ahn/theorem1", **changes: Any) -> dict[str, Any]:
         "check": name, "paper": "ahn", "title": "Theorem 1: the best", "origin": "ahn",
         "reference": "Theorem 1", "claim": "word " * 40, "verdict": "holds", "expected": "holds",
         "settings": {},
-        "sentence": "Theorem 1 holds.", "control_sentence": "It is rejected.", "details": ["a layer"],
+        "sentence": "Theorem 1 holds.", "control_sentence": "It is rejected.",
         "measured": {"risk": 0.25, "table": {"a": 1, "b": None}, "nothing": None,
                      "norm_of_it_all": -1.2e-100},
         "meanings": {"risk": "risk at the minimum", "table": "two numbers"},
@@ -277,7 +197,7 @@ def document(name: str = "ahn/theorem1", **changes: Any) -> dict[str, Any]:
     } | changes  # fmt: skip
 
 
-@pytest.mark.parametrize("columns", [80, 100, 140])
+@pytest.mark.parametrize("columns", [80, 100])
 def test_a_table_of_checks_is_readable(
     columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,16 +222,15 @@ def test_a_reproduction_prints_the_sentences_of_other_verdicts_than_expected(
     assert "ahn/theorem1: Theorem 1 fails. Expected: holds." in text and "Theorem 1 holds." not in text
 
 
-@pytest.mark.parametrize("columns", [80, 200])
 def test_the_numbers_of_a_check_are_behind_verbose(
-    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("COLUMNS", "80")
     show.check(document())
     short = capsys.readouterr().out
     show.check(document(), verbose=True)
     whole = capsys.readouterr().out
-    assert max(map(len, whole.splitlines())) <= columns and "{" not in whole
+    assert max(map(len, whole.splitlines())) <= 80 and "{" not in whole
     for told in ("Theorem 1: the best", "Theorem 1 holds.", "It is rejected.", "/records/of/mine.json"):
         assert told in short and told in whole
     assert whole.split().count("word") == short.split().count("word") == 40
@@ -319,10 +238,7 @@ def test_the_numbers_of_a_check_are_behind_verbose(
         "-1.2e-100 < 1.23e-10",
         "risk at the minimum",
         "two numbers",
-        "a layer",
         "Bound: rounding: r.",
     ):
         assert told in whole and told not in short
     assert "nothing" not in whole, "a number without a value has no row"
-    (risk,) = (line for line in whole.splitlines() if line.startswith("  risk"))
-    assert ("risk at the minimum" in risk) == (columns == 200)

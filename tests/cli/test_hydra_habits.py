@@ -6,15 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from hydra.core.config_store import ConfigStore
 
-from tests.commands import DIVERGES, Run, assert_refused, write
+from tests.commands import DIVERGES, Run, assert_refused
 
 
 def test_full_errors(tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fails = [*DIVERGES[:-1], "optimizer.lr=1e20"]
     failed = tiny(*fails)
-    assert (failed.code, failed.out, failed.err.count("\n")) == (4, "", 3)  # left out, smoke, error
+    assert (failed.code, failed.out, failed.err.count("\n")) == (4, "", 2)  # smoke, error
     (trace,) = outputs.glob("runs/ahn/theorem3/*/traceback.txt")
     assert "Traceback" in trace.read_text() and "Traceback" not in tiny("-m", *fails).err
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
@@ -25,42 +24,27 @@ def test_full_errors(tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch) 
         assert found.code == 4 and "Traceback" in found.err
 
 
-def test_what_is_not_installed_names_its_extra(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    launchers = ConfigStore.instance().repo["hydra"]["launcher"]
-    for name in ("submitit_local", "submitit_slurm"):
-        monkeypatch.delitem(launchers, f"{name}.yaml", raising=False)
-        refused = tiny("-m", "seed=0,1", f"hydra/launcher={name}")
-        assert_refused(refused, f"{name}: is not installed; pip install 'icl-theory[slurm]'")
-
-
 def test_what_hydra_shows(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    none = tiny("--cfg", "job", "-p", "nope")
-    assert (none.code, none.out) == (2, "") and "nope" in none.err
     monkeypatch.setattr(logging.root, "handlers", [])  # Hydra adds its own
     monkeypatch.setattr(logging.root, "level", logging.root.level)
+    none = tiny("--cfg", "job", "-p", "nope")
+    assert (none.code, none.out) == (2, "") and "nope" in none.err
+    assert "lr: 0.05" in tiny("--cfg", "job", "-p", "optimizer").out.replace("${at:0.05,0.05,0.02}", "0.05")
     assert "conf" in tiny("--info", "searchpath").out
+    shown = tiny("--help").out
+    assert "optimizer: adam, adamw, lbfgs, sgd" in shown and "steps_per_batch: 2" in shown
 
 
-NESTED = """
-from icl.tasks import LinearRegression
-
-class Width:
-    def __init__(self, dim): self.dim = dim
-
-class Task(LinearRegression):
-    def __init__(self, width, **rest): super().__init__(dim=width.dim, **rest)
-"""
+def test_options_by_glob(icl: Run, outputs: Path) -> None:
+    found = icl("check", "-m", "check=glob([ahn/lemma1,ahn/lemma5])", "format=json").json
+    assert [result["document"]["check"] for result in found["results"]] == ["ahn/lemma1", "ahn/lemma5"]
+    assert_refused(icl("check", "-m", "check=glob(ahn/nope*)"), "no option of check is named so")
 
 
-def test_a_target_within_a_target(tmp_path: Path, tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, {"nested_lab.py": NESTED})
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("ICL_PACKAGES", "nested_lab")
-    nested = ["task._target_=nested_lab.Task", "~task.dim", "+task.width._target_=nested_lab.Width"]
-    found = tiny(*nested, "+task.width.dim=3", "format=json")
-    assert found.code == 0, found.err
-    assert found.json["metrics"] == tiny("task.dim=3", "format=json").json["metrics"]
-    assert "task.width.depth: Width has no such setting" in tiny(*nested, "+task.width.depth=3").err
+def test_a_bare_name_is_the_verbs_own_option(icl: Run) -> None:
+    bare, named = (icl("check", name, "format=json").json for name in ("ahn/lemma1", "check=ahn/lemma1"))
+    assert named["cached"] and bare["settings"] == named["settings"]
+    assert icl("report", "ahn").code == 2
 
 
 @pytest.mark.parametrize("args", [[], ["format=json"], ["-m", "seed=0,1"], ["--cfg", "job"]])

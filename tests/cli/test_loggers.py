@@ -5,11 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from icl.errors import InputError
-from icl.loggers.lightning import build_logger
-from icl.runs.metrics import read_metrics
+from icl.metrics import parse_metrics
 from icl.runs.record import load_run
-from tests.commands import Run, assert_refused
+from tests.commands import Run
 
 
 def test_a_csv_logger_has_the_records_numbers_once(tiny: Run, outputs: Path) -> None:
@@ -18,52 +16,21 @@ def test_a_csv_logger_has_the_records_numbers_once(tiny: Run, outputs: Path) -> 
     (folder,) = (outputs / "csv" / "ahn" / "theorem3").iterdir()
     assert folder.name == f"{first['fingerprint']}-1"
     assert "lr: 0.05" in (folder / "hparams.yaml").read_text()
-    table = read_metrics(folder / "metrics.csv")
+    table = parse_metrics((folder / "metrics.csv").read_text())
     losses = np.reshape(record.metrics["loss"], (-1, 2))
     assert table["step"] == [0, 2, 4]
     assert np.allclose(table["mean/loss"], losses.mean(axis=1), rtol=1e-12)
     assert np.allclose(table["seed/1/loss"], losses[:, 1], rtol=1e-12)
     assert not (outputs / "wandb").exists()
-
-    (folder / "metrics.csv").write_text("as it was")
-    assert tiny("format=json", logger="csv").json["cached"]
-    assert (folder / "metrics.csv").read_text() == "as it was", "told again"
-
-
-def test_a_logger_of_ones_own_beside_wandb(tiny: Run, outputs: Path) -> None:
-    """Log a record that is there already."""
-    tiny()
-    mine = [
-        "+logger.mine._target_=pytorch_lightning.loggers.CSVLogger",
-        f"+logger.mine.save_dir={outputs}/mine",
-    ]
-    result = tiny(*mine, "+logger.mine.name=lab", "format=json", logger="wandb_offline")
-    assert result.json["cached"] and "W&B" not in result.err
-    (table,) = (outputs / "mine" / "lab").glob("*/metrics.csv")
-    assert read_metrics(table)["step"] == [0, 2, 4]
-    assert len(list((outputs / "wandb").glob("offline-run-*"))) == 1
-
-
-def test_a_logger_that_fails_is_said_and_told_again(
-    tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> None:
-        raise OSError("no space left")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("icl.loggers.lightning.LightningRun.log_metrics", broken)
-        failed = tiny(logger="csv")
-    assert failed.code == 0 and failed.err.count("logger.csv has failed (OSError: no space left)") == 1
-    assert tiny(logger="csv").code == 0
-    (table,) = (outputs / "csv").rglob("metrics.csv")
-    assert read_metrics(table)["step"] == [0, 2, 4]
+    (folder / "metrics.csv").unlink()
+    assert tiny("format=json", logger="csv").json["cached"] and not (folder / "metrics.csv").exists()
 
 
 def test_tensorboard_has_curves_and_pictures(tiny: Run, outputs: Path) -> None:
     assert tiny("callbacks.heatmaps.count=1", logger="tensorboard").code == 0
     (file,) = (outputs / "tensorboard").rglob("events.*")  # its name is a second: another would replace it
     events = file.read_bytes()
-    assert b"mean/loss" in events and b"weights/A/0" in events and b"\x89PNG" in events
+    assert b"mean/loss" in events and b"weights/A" in events and b"\x89PNG" in events
 
 
 def test_a_package_that_is_not_there_is_named(
@@ -90,16 +57,6 @@ def test_no_secret_is_stored(tiny: Run, outputs: Path) -> None:
     assert "me:<redacted>@db.local" in next(outputs.glob("sweeps/*/sweep.csv")).read_text()
 
 
-@pytest.mark.parametrize("key", ["project", "entity"])
-def test_a_secret_as_a_name_of_wandbs_is_refused(
-    key: str, tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MYTOKEN", "hunter2hunter2")
-    found = tiny(f"logger.{key}=hunter2hunter2", logger="wandb_offline")
-    assert_refused(found, f"logger.{key}", outputs)
-    assert "hunter2" not in found.err
-
-
 def test_training_is_logged_by_default_and_a_check_when_asked(
     tiny: Run, icl: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,21 +66,6 @@ def test_training_is_logged_by_default_and_a_check_when_asked(
     made = tiny("format=json", logger=None).json
     (folder,) = (outputs / "wandb").glob("offline-run-*")
     (run,) = icl("runs", "format=json").json["runs"]
-    assert run["run_dir"] == made["run_dir"] and run["wandb"] == str(folder)
-    assert f"W&B: {folder}" in icl("runs", "verbose=true").out
-    assert icl(*check, "format=json", logger="wandb_offline").json["cached"], "its record is logged"
+    assert run["run_dir"] == made["run_dir"] and made["fingerprint"] in folder.name
+    assert icl(*check, "force=true", logger="wandb_offline").code == 0
     assert len(list((outputs / "wandb").glob("offline-run-*check-ahn-lemma1-*"))) == 1
-
-
-def test_a_logger_gets_the_names_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give each logger the names it takes: MLflow's has a run_name, and neither a name nor a version."""
-    made: list[dict[str, object]] = []
-    for node, expected in (
-        ({"_target_": "pytorch_lightning.loggers.MLFlowLogger"}, {"run_name": "lab 17-1"}),
-        ({"_target_": "pytorch_lightning.loggers.CSVLogger"}, {"name": "lab", "version": "17-1"}),
-        ({"_target_": "pytorch_lightning.loggers.CSVLogger", "name": "own"}, {"version": "17-1"}),
-    ):
-        monkeypatch.setattr("icl.loggers.lightning.instantiate", lambda *_, **given: made.append(given))
-        with pytest.raises(InputError, match="must be a logger"):
-            build_logger("logger.mine", node, "lab", "17-1")
-        assert made.pop() == expected

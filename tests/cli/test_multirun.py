@@ -1,14 +1,18 @@
-"""Tests of `-m`: validated as a whole, kept apart, concluded by a table, a CSV and a JSON document."""
+"""Tests of `-m`, under any sweeper and launcher: validated as a whole, kept apart, with one document."""
 
 import csv
 import json
+import sys
 from itertools import product
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
+from hydra.experimental.callback import Callback
 
-from tests.commands import DIVERGES, Run, logged_to_wandb, tiny_argv
-from tests.processes import Command, jobs_are_forked
+from icl.jobs.execution import multirun
+from tests.commands import DIVERGES, Run, assert_refused, logged_to_wandb, write
 
 KEYS = {"jobs", "done", "cached", "failed", "seconds", "summary", "sweep_csv"}
 
@@ -37,36 +41,6 @@ def test_the_document(tiny: Run, outputs: Path) -> None:
     assert document["sweep_csv"] in "".join(table.split())
 
 
-def test_intervals_over_seeds(tiny: Run) -> None:
-    rows = tiny("-m", "seeds=[0,1]", "optimizer.lr=0.01,0.02", "format=json").json["summary"]
-    apart = tiny("-m", "seed=0,1", "optimizer.lr=0.01,0.02", "format=json").json["summary"]
-    assert {tuple(row["overrides"]) for row in rows} == {("optimizer.lr=0.01",), ("optimizer.lr=0.02",)}
-    defined = [row for row in rows if row["mean"] is not None]
-    assert defined and all(row["low"] <= row["mean"] <= row["high"] for row in defined)
-    for one, other in zip(rows, apart, strict=True):
-        assert (one["overrides"], one["metric"]) == (other["overrides"], other["metric"])
-        if one["mean"] is not None:
-            # In single precision a seed alone rounds otherwise than beside another.
-            assert other["mean"] == pytest.approx(one["mean"], rel=1e-4)
-
-
-@pytest.mark.slow
-def test_a_failing_job_leaves_its_traceback_and_the_others_finish(tiny: Run, outputs: Path) -> None:
-    """Fail in joblib's workers; another launcher then repeats what failed, not what is done."""
-    argv = tiny_argv("-m", "format=json", *DIVERGES)
-    launcher = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
-    argv_there = [*argv, *launcher, f"paths.outputs={outputs}", "logger=none"]
-    command = Command(argv_there, outputs.parent, prepare=jobs_are_forked)
-    assert command.end() == 4, command.err
-    document = json.loads(command.out)
-    assert [document[key] for key in ("jobs", "done", "failed")] == [2, 1, 1]
-    (trace,) = outputs.glob("runs/ahn/theorem3/*/traceback.txt")
-    assert "Traceback" in trace.read_text()
-    again = tiny(*argv[1:])
-    assert again.code == 4 and again.json["failed"] == again.json["cached"] == 1
-    assert again.json["sweep_csv"] == document["sweep_csv"]
-
-
 def test_settings_of_a_check(icl: Run) -> None:
     args = ["check", "-m", "check=ahn/theorem1", "check.dim=3,4", "format=json"]
     document = icl(*args).json
@@ -88,33 +62,18 @@ def test_wandb_runs_are_separate_and_closed_and_of_one_group(tiny: Run, outputs:
     assert {run.run_group for run, _ in logged} == {group_of(made)}
 
 
-@pytest.mark.parametrize("launcher", ["joblib", "vectorized"])
-def test_names_in_wandb(launcher: str, tiny: Run, outputs: Path) -> None:
-    """Name runs by what was typed; group a sweep, with a run that was there before and is logged now."""
+def test_names_in_wandb(tiny: Run, outputs: Path) -> None:
+    """Name runs by what was typed; group a sweep. A run that was there before is not logged again."""
     alone = tiny("seed=0", "optimizer.lr=0.03", "format=json", logger="wandb_offline").json
     ((run, _),) = logged_to_wandb(outputs)
     group = json.loads(Path(alone["run_dir"], "run.json").read_text())["group"]
     assert " lr=0.03" in run.display_name and " seed=0" in run.display_name
     assert run.run_group == f"{run.display_name.replace(' seed=0', '')} ({group[:4]})"
-    tiny("seed=1", "optimizer.lr=0.03")
-    swept = ["-m", "seed=0,1,2", "optimizer.lr=0.03", "format=json", f"hydra/launcher={launcher}"]
-    swept += ["hydra.launcher.n_jobs=1"] if launcher == "joblib" else []
+    swept = ["-m", "seed=0,1,2", "optimizer.lr=0.03", "format=json", "hydra/launcher=vectorized"]
     made = tiny(*swept, "sweep.name=of seeds", logger="wandb_offline").json
     assert made["done"] == 3 and made["name"] == "of seeds" and group_of(made).startswith("of seeds (")
     others = [run for run, _ in logged_to_wandb(outputs) if alone["fingerprint"] not in run.run_id]
-    assert [run.run_group for run in others] == [group_of(made)] * 3
-    assert sorted(run.job_type for run in others) == ["sweep", "train", "train"]
-    (table,) = outputs.glob("wandb/*sweep-*/files/media/table/*.table.json")
-    found = json.loads(table.read_text())
-    assert found["columns"] == ["configuration", "metric", "mean", "low", "high", "count"]
-    rows = [dict(zip(found["columns"], row, strict=True)) for row in found["data"]]
-    (loss,) = (row for row in made["summary"] if row["metric"] == "loss")
-    assert [row for row in rows if row["metric"] == "loss"] == [
-        {"configuration": "all", **{name: loss[name] for name in found["columns"][1:]}}
-    ]
-    assert loss["count"] == 3 and loss["low"] < loss["mean"] < loss["high"]
-    again = tiny(*swept, logger="wandb_offline").json
-    assert again["name"] == "of seeds" and len(logged_to_wandb(outputs)) == 4, "the same, logged once"
+    assert [run.run_group for run in others] == [group_of(made)] * 2
 
 
 def test_the_name_of_a_sweep(tiny: Run, icl: Run, outputs: Path) -> None:
@@ -123,7 +82,7 @@ def test_the_name_of_a_sweep(tiny: Run, icl: Run, outputs: Path) -> None:
     named = tiny(*swept, "sweep.name=rates").json
     assert (named["name"], named["cached"]) == ("rates", 2), "no number depends on it"
     assert icl("sweep", "sweep=rates", "format=json").json["sweep"] == named["sweep"]
-    for wrong in ("sweep.name=1", "sweep.name=a,b", "sweep.name=''", "sweep.name='token=hunter2hunter2'"):
+    for wrong in ("sweep.name=1", "sweep.name='token=hunter2hunter2'"):
         refused = tiny("-m", "seed=0", wrong)
         assert refused.code == 2 and "sweep.name" in refused.err, refused.err
 
@@ -131,3 +90,83 @@ def test_the_name_of_a_sweep(tiny: Run, icl: Run, outputs: Path) -> None:
 def group_of(document: dict) -> str:
     """Return W&B's group of a sweep."""
     return f"{document['name']} ({Path(document['sweep']).name[:4]})"
+
+
+def test_a_job_that_is_not_done_in_the_end_is_a_failure(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multirun, "run_request", lambda *_: {})
+    found = tiny("-m", "seed=0,1", "format=json")
+    assert found.code == 4 and found.json["failed"] == 2
+    assert "waiting in the end" in found.json["failures"][0]["error"]
+
+
+SEARCH = ["-m", "hydra/sweeper=optuna", "seed=0", "optimizer.lr=tag(log,interval(0.001,0.1))", "format=json"]
+
+
+def test_a_search_goes_on_where_it_was(tiny: Run, outputs: Path) -> None:
+    pytest.importorskip("optuna")
+    asked = [*SEARCH, "model.layers=1,2", "optimized_metric=loss", "hydra.sweeper.n_trials=3"]
+    document = tiny(*asked).json
+    assert [document[key] for key in ("jobs", "done", "failed")] == [3, 3, 0]
+    means = [row["mean"] for row in document["summary"] if row["metric"] == "loss"]
+    assert document["best"]["metric"] == "loss" and document["best"]["mean"] == min(means)
+    assert {path.name for path in outputs.glob("sweeps/*/*")} == {"sweep.csv", "sweep.json"}
+    again = tiny(*asked).json
+    assert again["cached"] == 3 and again["sweep_csv"] == document["sweep_csv"]
+    more = tiny(*asked[:-1], "hydra.sweeper.n_trials=4").json
+    assert (more["jobs"], more["cached"]) == (4, 3)
+
+
+def test_a_search_without_an_end(tiny: Run, outputs: Path) -> None:
+    pytest.importorskip("optuna")
+    assert_refused(tiny(*SEARCH), "needs optimized_metric=exact_risk", outputs)
+    fixed = tiny("-m", "hydra/sweeper=optuna", "optimized_metric=loss")
+    assert fixed.code == 2 and "give a key several values" in fixed.err
+    unknown = tiny(*SEARCH, "optimized_metric=los", "hydra.sweeper.n_trials=1")
+    assert unknown.code == 4 and "did you mean loss?" in unknown.json["failures"][0]["error"]
+    swept = [one.replace("(0.001,0.1)", "(1e19,1e20)") for one in SEARCH]
+    fails = tiny(*swept, "optimized_metric=loss", "hydra.sweeper.n_trials=1", *DIVERGES[:-1])
+    assert fails.code == 4 and fails.json["failed"] == 1
+
+
+def test_batches_of_a_grid(tiny: Run, outputs: Path) -> None:
+    one_by_one = ["-m", "hydra.sweeper.max_batch_size=1", "format=json"]
+    found = tiny(*one_by_one, "seed=0", *DIVERGES)
+    assert found.code == 4 and found.json["failed"] == 1 and found.json["done"] == 1
+    assert {path.name for path in outputs.glob("sweeps/*/*")} == {"sweep.csv", "sweep.json"}
+    assert list(Path.cwd().iterdir()) == []
+
+
+class Witness(Callback):
+    seen: list[str] = []  # noqa: RUF012
+
+    def on_multirun_start(self, config: Any, **_: Any) -> None:
+        Witness.seen.append("start")
+
+    def on_job_end(self, config: Any, job_return: Any, **_: Any) -> None:
+        Witness.seen.append(job_return.status.name)
+
+    def on_multirun_end(self, config: Any, **_: Any) -> None:
+        Witness.seen.append("end")
+
+
+EXPERIMENT = """# @package _global_
+defaults:
+  - ahn/theorem3
+  - _self_
+hydra:
+  mode: MULTIRUN
+  sweeper:
+    params:
+      seed: range(2)
+"""
+
+
+def test_a_grid_and_a_callback_in_a_file(tiny: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    conf = write(tmp_path / "conf", {"experiment/two.yaml": EXPERIMENT})
+    module = ModuleType("witness_lab")
+    module.Witness = Witness  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "witness_lab", module)
+    args = ["--config-dir", str(conf), "experiment=two", "train.steps=2", "format=json"]
+    callback = "+hydra.callbacks.mine._target_=witness_lab.Witness"
+    assert tiny(*args, callback).json["jobs"] == 2
+    assert Witness.seen == ["start", "COMPLETED", "COMPLETED", "end"]

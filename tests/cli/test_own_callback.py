@@ -47,14 +47,12 @@ class NoCallback:
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "counting_lab.py").write_text(CODE)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("ICL_PACKAGES", "counting_lab")
     return f"+callbacks.mine={{_target_:counting_lab.Counter,path:{tmp_path / 'calls.json'}}}"
 
 
 def test_it_sees_every_hook(tiny: Run, tmp_path: Path, mine: str) -> None:
     first = tiny("format=json").json
-    late = tiny(mine, "format=json")
-    assert late.json["cached"] and "so callbacks.mine had no effect (force=true trains again)" in late.err
+    assert tiny(mine, "format=json").json["cached"]
     again = tiny(mine, "force=true", "format=json").json
     assert again["metrics"] == first["metrics"] and again["fingerprint"] == first["fingerprint"]
     calls = json.loads((tmp_path / "calls.json").read_text())
@@ -74,14 +72,3 @@ def test_callbacks_are_switched_off_by_name(tiny: Run) -> None:
         assert document["fingerprint"] == first["fingerprint"], off
         assert "gradient_norm" not in document["metrics"], off
         assert document["metrics"]["exact_risk"] == first["metrics"]["exact_risk"], off
-
-
-def test_wrong_callbacks(tiny: Run, mine: str) -> None:
-    wrong = {
-        "+callbacks.mine._target_=counting_lab.NoCallback": "must be a pl.Callback",
-        "+callbacks.mine._target_=counting_lab.Counter": "callbacks.mine.path: missing",
-    }
-    for override, message in wrong.items():
-        result = tiny(override)
-        assert (result.code, result.out) == (2, ""), override
-        assert message in result.err, override

@@ -2,20 +2,16 @@
 were.
 """
 
-import contextlib
-import ctypes
-import functools
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.commands import TINY
-from tests.processes import ROOT, Command
+from tests.processes import ROOT
 
 CACHED = ("MPLCONFIGDIR", "TORCHINDUCTOR_", "TRITON_", "XDG_", "WANDB_")  # places that the tests have chosen
 PLACES = ("home", "tmp", "cwd")
@@ -62,42 +58,3 @@ def test_nothing_is_left_elsewhere(outputs: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert [path for name in PLACES for path in outputs.with_name(name).rglob("*")] == []
     assert {path.name for path in outputs.iterdir()} >= {"runs", "figures", "report", "wandb"}
-
-
-def test_what_is_done_is_said_where_nothing_can_be_written(outputs: Path) -> None:
-    """Read from read-only outputs, as of an archive."""
-    argv = [*TRAIN, "logger=none", f"paths.outputs={outputs}"]
-    first = Command(argv, outputs.with_name("cwd"))
-    assert first.end() == 0, first.err
-    with read_only(outputs) as prepare:
-        again, refused = (
-            Command([*argv, *more], outputs.with_name("cwd"), prepare=prepare)
-            for more in ([], ["force=true"])
-        )
-        assert (again.end(), refused.end()) == (0, 2), again.err
-    told = [json.loads(one.out) for one in (first, again)]
-    assert told[1]["cached"] and told[0]["run_dir"] == told[1]["run_dir"]
-    assert f"paths.outputs={outputs}: cannot be written" in refused.err
-
-
-@contextlib.contextmanager
-def read_only(folder: Path) -> Iterator[Callable[[], None] | None]:
-    """Yield what makes `folder` read-only in a process: for root, who may write anywhere, a mount."""
-    if os.geteuid() == 0:
-        if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0:
-            pytest.skip("root, and no right to mount")
-        yield functools.partial(_mount, folder)
-        return
-    inside = [folder, *(path for path in folder.rglob("*") if path.is_dir())]
-    for path in inside:
-        path.chmod(0o500)
-    yield None
-    for path in inside:
-        path.chmod(0o700)
-
-
-def _mount(folder: Path) -> None:
-    """Mount for this process alone."""
-    assert ctypes.CDLL(None).unshare(0x20000) == 0  # CLONE_NEWNS
-    bind = f"mount --make-rprivate / && mount --bind {folder} {folder} && mount -o remount,ro,bind {folder}"
-    subprocess.run(["sh", "-c", bind], check=True)

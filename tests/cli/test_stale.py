@@ -1,4 +1,4 @@
-"""Tests of which edit of the code makes which record stale: verbs and `icl clean` agree."""
+"""Tests of which record counts: of today's code, at its own place. Verbs and `icl clean` agree."""
 
 import inspect
 import json
@@ -12,8 +12,8 @@ import pytest
 
 import icl as package
 from icl.runs import code
-from icl.runs.documents import read_json
-from tests.commands import Run
+from icl.runs.documents import read_record
+from tests.commands import Run, other_code
 
 Edit = Callable[[str, str, str], None]
 
@@ -24,18 +24,15 @@ def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Edit:
     changed so."""
     shutil.copytree(Path(package.__file__).parent, tmp_path / "tree", ignore=shutil.ignore_patterns("*.pyc"))
     monkeypatch.setattr(code, "_digest", code._digest.__wrapped__)
-
-    def look_again() -> None:
-        monkeypatch.setattr(code, "_HERE", code.Sources(lambda name: [tmp_path / "tree"]))
+    monkeypatch.setattr(code, "_read", code._read.__wrapped__)
+    monkeypatch.setattr(code, "ICL", tmp_path / "tree")
 
     def change(file: str, old: str, new: str) -> None:
         path = tmp_path / "tree" / file
         source = path.read_text() if path.exists() else ""
         assert old in source
         path.write_text(source.replace(old, new, 1))
-        look_again()
 
-    look_again()
     return change
 
 
@@ -43,13 +40,13 @@ def stale(icl: Run) -> list[str]:
     return [Path(entry["path"]).parent.name for entry in icl("clean", "format=json").json["found"]]
 
 
-def test_a_flipped_sign_in_a_construction(icl: Run, edit: Edit) -> None:
-    names = ("gd_forward", "lemma3", "lemma1")
+def test_a_flipped_sign_in_a_layer(icl: Run, edit: Edit) -> None:
+    names = ("theorem4", "ltb", "lemma3")
     checks = [("check", f"check=xie/{name}", "scale=smoke", "format=json") for name in names]
     checks.append(("check", "check=ahn/lemma5", "scale=smoke", "format=json"))
     assert not any(icl(*check).json["cached"] for check in checks)
     assert all(icl(*check).json["cached"] for check in checks)
-    edit("constructions/xie/initial_guess.py", "return P_PP, Q_PP", "return -P_PP, Q_PP")
+    edit("theory/xie/prompts.py", "return (w.transpose()", "return -(w.transpose()")
     assert sorted(stale(icl)) == sorted(names)
     assert [icl(*check).json["cached"] for check in checks] == [False, False, False, True]
     assert stale(icl) == []
@@ -59,11 +56,25 @@ def test_a_run_and_what_does_not_touch_it(icl: Run, tiny: Run, edit: Edit) -> No
     tiny()
     edit("loggers/wandb_run.py", "from __future__", "# a comment\nfrom __future__")
     edit("cli/train.py", "", "# a comment\n")
-    edit("tasks/another.py", "", "from icl.tasks import LinearRegression\n")
+    edit("figures/style.py", "from __future__", "# a comment\nfrom __future__")
+    edit("theory/lu/another.py", "", "from icl.tasks import LinearRegression\n")
     assert stale(icl) == [] and tiny("format=json").json["cached"]
     edit("training/schedules.py", "", "# a comment\n")
     assert stale(icl) == ["theorem3"] and not tiny("format=json").json["cached"]
     assert stale(icl) == []
+
+
+def test_records_of_other_code_are_used_where_that_is_asked(icl: Run, tiny: Run, edit: Edit) -> None:
+    check = ("check", "check=ahn/lemma5", "scale=smoke", "format=json")
+    figure = ("figure", "figure=lds/fig3", "scale=smoke", "format=json")
+    tiny("format=json")
+    icl(*check)
+    icl(*figure)
+    edit("random.py", "", "# a comment\n")
+    edit("theory/words.py", "", "# a comment\n")
+    assert tiny("format=json", "stale=use").json["cached"]
+    assert icl(*check, "stale=use").json["cached"] and icl(*figure, "stale=use").json["cached"]
+    assert not icl(*check).json["cached"] and not tiny("format=json").json["cached"]
 
 
 def test_clean_keeps_a_verdict_on_a_runs_weights(icl: Run, tiny: Run, edit: Edit, outputs: Path) -> None:
@@ -78,40 +89,9 @@ def test_clean_keeps_a_verdict_on_a_runs_weights(icl: Run, tiny: Run, edit: Edit
     assert stale(icl) == ["theorem3"]
 
 
-def test_clean_says_how_large_things_are(icl: Run, tiny: Run, edit: Edit) -> None:
-    tiny()
-    assert "nothing to clean" in icl("clean").out
-    edit("training/schedules.py", "", "# a comment\n")
-    shown = icl("clean").out
-    assert " in runs" in shown and "in all" in shown and "of " in shown
-
-
 # What any verb runs through: from the command line to a file, deciding no number on the way.
-ON_THE_WAY = (
-    "icl.cli",
-    "icl.jobs",
-    "icl.config",
-    "icl.conf",
-    "icl.resolver",  # of a value by scale; the config with that value is what names a record
-    "icl.runs",
-    "icl.digests",
-    "icl.errors",
-    "icl.text",
-    "icl.events",
-    "icl.progress",
-    "icl.redact",
-    "icl.loggers",
-    "icl.callbacks",  # that watch; those whose numbers are recorded are in icl.callbacks.metrics
-    "icl.training.build",  # trainer, callbacks and optimizer as the config says, or why not
-    "icl.training.launch",  # which processes there are; icl.training.distributed has what they do differently
-    "icl.training.load",  # law and model as the config says, no more: the config is what names a record
-    "icl.training.run",
-    "icl.training.threads",
-)
-
-
 @pytest.mark.parametrize("verb", ["check", "train"])
-def test_what_runs_lies_in_the_closure(verb: str, icl: Run, tiny: Run, outputs: Path) -> None:
+def test_what_runs_lies_in_the_rooms_that_count(verb: str, icl: Run, tiny: Run, outputs: Path) -> None:
     """Watch which functions are called: an oracle that knows nothing of imports."""
     ran: set[str] = set()
 
@@ -123,14 +103,46 @@ def test_what_runs_lies_in_the_closure(verb: str, icl: Run, tiny: Run, outputs: 
 
     sys.setprofile(see)
     try:
-        result = tiny("train.steps=2") if verb == "train" else icl("check", "check=xie/gd_forward")
+        result = tiny("train.steps=2") if verb == "train" else icl("check", "check=xie/theorem4")
     finally:
         sys.setprofile(None)
     assert result.code == 0
     pattern = "runs/*/*/*/run.json" if verb == "train" else "checks/*/*/*.json"
-    (record,) = map(read_json, outputs.glob(pattern))
-    reached = set(code._HERE.closure(record["code"]))
-    # icl.verdicts names the metrics of a run; icl.kernel.library says which instructions a processor has.
-    on_the_way = (*ON_THE_WAY, "icl.verdicts" if verb == "train" else "icl.kernel.library")
-    ours = {module for module in ran if module.startswith("icl.") and not module.startswith(on_the_way)}
-    assert len(ours) > 5 and ours <= reached, ours - reached
+    (record,) = map(read_record, outputs.glob(pattern))
+    reached = code.reached(record["code"])
+    places = {place for module in ran if module.startswith("icl.") for place in code._place(module)}
+    assert len(places) > 3 and places <= reached | {code.ICL / "figures"}, places - reached
+
+
+def test_a_swept_run_of_other_code_has_no_numbers(tiny: Run, icl: Run) -> None:
+    swept = ["-m", "seed=0,1", "format=json"]
+    document = tiny(*swept).json
+    with other_code():
+        tiny("seed=1")
+    found = icl("sweep", f"sweep={document['sweep']}", "format=json").json
+    assert found["states"]["stale"] == 1 and found["done"] == 1
+    assert [row["loss"] is None for row in package.sweep(document["sweep"])] == [False, True]
+    assert "1 stale" in icl("sweep", f"sweep={document['sweep']}").out
+    assert sorted(run["stale"] for run in icl("runs", "format=json").json["runs"]) == [False, True]
+    assert tiny(*swept).json["cached"] == 1
+
+
+def test_records_that_were_moved_are_made_again(icl: Run, tiny: Run, outputs: Path) -> None:
+    commands = [("train", [f"seed={k}", "format=json"]) for k in (0, 1)]
+    commands += [("check", ["check=ahn/lemma5", f"check.dim={k}", "format=json"]) for k in (2, 3)]
+
+    def made() -> list[dict[str, Any]]:
+        return [(tiny(*more) if verb == "train" else icl(verb, *more)).json for verb, more in commands]
+
+    before = made()
+    for one, other in (outputs.glob("runs/ahn/theorem3/*"), outputs.glob("checks/ahn/lemma5/*.json")):
+        aside = one.with_name("aside")
+        for source, target in ((one, aside), (other, one), (aside, other)):
+            source.rename(target)
+    why = [entry["why"] for entry in icl("clean", "format=json").json["found"]]
+    assert len(why) == 4 and all("is the record of" in one or "another place" in one for one in why)
+    again = made()
+    for first, second in zip(before, again, strict=True):
+        numbers = "metrics" if "metrics" in first else "measured"
+        assert not second["cached"] and second[numbers] == first[numbers]
+    assert all(document["cached"] for document in made())

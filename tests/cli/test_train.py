@@ -9,8 +9,8 @@ import pytest
 from icl.config.compose import compose
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
+from icl.figures.training import TrainingSettings
 from icl.jobs.requests import train
-from icl.loggers import wandb_run
 from tests.commands import TINY, Run, logged_to_wandb
 
 KEYS = {"run_dir", "fingerprint", "status", "cached", "resumed", "steps", "seconds", "metrics", "verdicts"}
@@ -43,6 +43,8 @@ OTHERWISE = {
     "optimizer.lr=0.01": False,
     "trainer.precision=64-true": False,
     "task.context=21": False,
+    "train.log_every=1": True,
+    "train.steps=4": True,  # as it is
     "task.tasks=null": True,
     "task.tasks=8": False,
     "task.task_law=sphere": False,
@@ -62,61 +64,50 @@ def test_what_makes_another_run(tiny: Run, tmp_path: Path) -> None:
         np.save(tmp_path / f"{name}.npy", np.diag([1.0, 2, 3, 4, last]))
     one, two, three = (identity(f"task.covariance={tmp_path}/{n}.npy") for n in ("one", "two", "three"))
     assert one == two != three
-    older = compose(ConfigDirs(), "train", [*TINY, "logger=none"])  # of before there were finitely many tasks
-    for name in train.LATER:
-        del older.settings["task"][name]
-    assert train.parse(older, Session(Path("/nowhere"))).identity == identity()
     assert tiny("verbose=true", "callbacks.heatmaps.count=2", "format=json").json["cached"]
 
 
+@pytest.mark.parametrize("scale", ["laptop", "paper"])
+@pytest.mark.parametrize("name", ["ahn/theorem3", "xie/heads", "looped/shared"])
+def test_a_figure_that_names_the_number_of_steps_asks_for_the_same_run(name: str, scale: str) -> None:
+    """Halve the rate as often: the period is a part of the run."""
+
+    def parsed(*more: str) -> train.TrainRequest:
+        composed = compose(ConfigDirs(), "train", [f"experiment={name}", f"scale={scale}", *more])
+        return train.parse(composed, Session(Path("/nowhere")))
+
+    own = parsed()
+    steps = own.config.train["steps"]
+    named = TrainingSettings(steps=steps).overrides()
+    assert named["train.steps"] == steps
+    assert parsed(*(f"{key}={value}" for key, value in named.items())).identity == own.identity
+    longer = parsed(f"train.steps={5 * steps}").config.optimizer["schedule"]["every"]
+    assert longer in (400, 5 * own.config.optimizer["schedule"]["every"])
+
+
 def test_verdicts_are_given_kept_and_added_later(tiny: Run) -> None:
-    run = tiny("checks=[ahn/lemma1]", "format=json")
+    both_speak_of = ("model.layers=1", "task.eigenvalues=[1,1,1,1,1]", "format=json")
+    run = tiny("checks=[ahn/theorem1]", *both_speak_of)
     (verdict,) = run.json["verdicts"]
-    assert verdict["check"] == "ahn/lemma1" and verdict["verdict"] == verdict["expected"] and run.code == 0
-    stored = Path(run.json["run_dir"]) / "verdicts.json"
-    assert [v["check"] for v in json.loads(stored.read_text())["verdicts"]] == ["ahn/lemma1"]
-    both = tiny("checks=[ahn/theorem3,ahn/lemma1]", "format=json")
+    assert verdict["check"] == "ahn/theorem1" and verdict["verdict"] == verdict["expected"] and run.code == 0
+    stored = Path(run.json["run_dir"]) / "run.json"
+    assert [v["check"] for v in json.loads(stored.read_text())["verdicts"]] == ["ahn/theorem1"]
+    both = tiny("checks=[ahn/theorem3,ahn/theorem1]", *both_speak_of)
     assert both.json["cached"] and both.code == 0  # at smoke undecided is expected
     given = {v["check"]: v["verdict"] for v in both.json["verdicts"]}
-    assert given == {"ahn/theorem3": "undecided", "ahn/lemma1": verdict["verdict"]}
-    assert {v["check"] for v in json.loads(stored.read_text())["verdicts"]} == {"ahn/theorem3", "ahn/lemma1"}
-    stored.write_text(stored.read_text().replace("lemma1", "lemma2", 1))
-    again = tiny("checks=[ahn/theorem3,ahn/lemma1]", "format=json")
-    assert f"{stored}: is damaged" in again.err
-    assert {v["check"]: v["verdict"] for v in again.json["verdicts"]} == given
-    assert tiny("format=json").json["verdicts"] == []  # asked for none
+    assert given == {"ahn/theorem3": "undecided", "ahn/theorem1": verdict["verdict"]}
+    assert {v["check"] for v in json.loads(stored.read_text())["verdicts"]} == {
+        "ahn/theorem3",
+        "ahn/theorem1",
+    }
+    assert tiny(*both_speak_of).json["verdicts"] == []  # asked for none
 
 
-def test_the_table_has_numbers_at_any_width(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Print ten seeds, which do not fit 80 columns: their extremes do. Nothing is cut off."""
-    for columns, shown in (("80", "lowest"), ("200", "seed 9")):
-        monkeypatch.setenv("COLUMNS", columns)
-        text = tiny("seeds=[0,1,2,3,4,5,6,7,8,9]").out
+def test_the_table_of_many_seeds_has_their_extremes(tiny: Run) -> None:
+    for seeds, shown in (("[0,1]", "seed 1"), ("[0,1,2,3,4,5,6,7,8,9]", "lowest")):
+        text = tiny(f"seeds={seeds}").out
         assert shown in text and "…" not in text and "dist_preconditioned" in text
-        assert max(map(len, text.split("run: ")[0].splitlines())) <= int(columns)
-
-
-def test_wandb_is_told_once_and_again_when_asked_elsewhere(
-    tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    finish = wandb_run._finish
-
-    def broken(*args: object) -> bool:
-        finish(*args)  # type: ignore[arg-type]
-        raise OSError("made to fail")
-
-    def told() -> int:
-        return len(list((outputs / "wandb").glob("offline-run-*")))
-
-    tiny()
-    assert not (outputs / "wandb").exists()
-    with monkeypatch.context() as patched:
-        patched.setattr(wandb_run, "_finish", broken)
-        unfinished = tiny(logger="wandb_offline")
-    assert (unfinished.code, told()) == (0, 1) and "W&B has failed (OSError: made to fail)" in unfinished.err
-    for expected, more in ((2, []), (2, []), (3, ["logger.project=other"]), (4, ["checks=[ahn/lemma1]"])):
-        assert tiny(*more, logger="wandb_offline").code == 0
-        assert told() == expected, more
+        assert max(map(len, text.split("run: ")[0].splitlines())) <= 80
 
 
 def test_a_seed_that_diverges(tiny: Run, outputs: Path) -> None:
@@ -130,13 +121,12 @@ def test_a_seed_that_diverges(tiny: Run, outputs: Path) -> None:
         assert document["verdicts"] == []
         by_seed = document["metrics"]["loss"]["by_seed"]
         assert by_seed["3"] > 0 and by_seed["4"] is None
-    swept = tiny("-m", *options, "train.log_every=2,3")
+    swept = tiny("-m", *options, "train.batch=8,9")
     assert swept.code == 4 and [r["status"] for r in swept.json["results"]] == ["failed", "failed"]
     assert [r["document"]["cached"] for r in swept.json["results"]] == [True, False]
     shown = tiny(*options[:-1])
     assert shown.code == 4 and "failed: the loss of seeds [4]" in " ".join(shown.out.split())
-    for again in ("force=false", "force=true"):  # told from its record, and as it is trained
-        tiny(*options, again, logger="wandb_offline")
-    assert [code for _, code in logged_to_wandb(outputs)] == [1, 1], "failed there as it is here"
-    logs = [path.read_bytes() for path in outputs.glob("wandb/offline-run-*/run-*.wandb")]
-    assert all(b"the loss of seeds [4] is not finite" in log for log in logs)
+    tiny(*options, "force=true", logger="wandb_offline")
+    assert [code for _, code in logged_to_wandb(outputs)] == [1], "failed there as it is here"
+    (log,) = outputs.glob("wandb/offline-run-*/run-*.wandb")
+    assert b"the loss of seeds [4] is not finite" in log.read_bytes()

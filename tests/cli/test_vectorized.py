@@ -14,8 +14,7 @@ import pytest
 
 import icl as package
 from icl.jobs.execution import vectorized
-from icl.runs.store import ActiveRun
-from icl.training import loop
+from icl.training import run
 from icl.training.settings import TrainerSettings
 from tests.commands import DIVERGES, Run
 
@@ -62,13 +61,13 @@ def elsewhere(tiny: Run, outputs: Path) -> Elsewhere:
 def ensembles(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the number of runs in each ensemble of several that is trained."""
     sizes: list[int] = []
-    train = loop.train
+    train = run._train
 
     def counted(parts: Any, *more: Any) -> None:
         sizes.extend([len(parts)] if len(parts) > 1 else [])
         train(parts, *more)
 
-    monkeypatch.setattr(loop, "train", counted)
+    monkeypatch.setattr(run, "_train", counted)
     return sizes
 
 
@@ -83,19 +82,6 @@ def test_the_numbers_are_those_of_jobs_alone(tiny: Run, elsewhere: Elsewhere, en
     assert_same(run_dirs(found), run_dirs(alone), 1e-6)
     again = tiny(*DOUBLE, *swept).json  # the launcher is no part of what a run is
     assert again["cached"] == 8 and again["sweep"] == found["sweep"]
-
-
-def test_what_else_may_differ(tiny: Run, tmp_path: Path, ensembles: list[int]) -> None:
-    swept = [
-        "train.clip=0.05,1.0",
-        "model.init_std=0.01,0.1",
-        "optimizer.betas=[0.9,0.99],[0.5,0.9]",
-        "seed=3",
-    ]
-    found = tiny(*VECTORIZED, *STEPS, *swept).json
-    assert ensembles == [8]
-    alone = tiny(*DOUBLE, *STEPS, *swept, f"paths.outputs={tmp_path / 'alone'}").json
-    assert_same(run_dirs(found), run_dirs(alone), 1e-6)
 
 
 def test_what_differs_otherwise_is_apart(tiny: Run, ensembles: list[int]) -> None:
@@ -128,37 +114,19 @@ def test_a_replica_that_diverges_fails_alone(tiny: Run, elsewhere: Elsewhere, en
     assert_same(run_dirs(found), run_dirs(alone), 1e-6)
 
 
-def test_a_job_made_to_raise_leaves_the_others(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    finish = loop.finish
-
-    def breaks(part: Any, *rest: Any) -> Any:
-        if part.plan.seeds == (1,):
-            raise RuntimeError("made to raise")
-        return finish(part, *rest)
-
-    monkeypatch.setattr(loop, "finish", breaks)
-    ended = tiny(*VECTORIZED, "seed=range(64)")
-    assert ended.code == 4 and ended.json["done"] == 63
-    (failure,) = ended.json["failures"]
-    assert failure["error"] == "RuntimeError: made to raise" and failure["overrides"] == ["seed=1"]
-    assert "in breaks" in (Path(failure["run_dir"]) / "traceback.txt").read_text()
-    monkeypatch.undo()
-    again = tiny(*VECTORIZED, "seed=range(64)").json
-    assert again["done"] == 64 and again["cached"] == 63
-
-
 def test_interrupted_and_continued_by_either_launcher(
     tiny: Run, elsewhere: Elsewhere, outputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     swept = [*STEPS, "seed=0,1", "optimizer.lr=0.01,0.03"]
     whole = elsewhere(*VECTORIZED, *swept)
 
-    def at_17(self: loop.Stop, trainer: Any, module: Any, step: int) -> None:
-        self.interrupts.signum = signal.SIGTERM if step >= 16 else None  # so that 17 is saved
-        if step == 17:
-            raise loop.Interrupted(signal.SIGTERM)
+    on_step_end = run.Stop.on_step_end
 
-    monkeypatch.setattr(loop.Stop, "on_step_end", at_17)
+    def at_17(self: run.Stop, trainer: Any, module: Any, step: int) -> None:
+        self.interrupts.signum = signal.SIGTERM if step == 17 else None
+        on_step_end(self, trainer, module, step)
+
+    monkeypatch.setattr(run.Stop, "on_step_end", at_17)
     stopped = tiny(*VECTORIZED, *swept)
     assert (stopped.code, stopped.out) == (143, "")
     monkeypatch.undo()
@@ -170,51 +138,6 @@ def test_interrupted_and_continued_by_either_launcher(
     assert rest["done"] == 4 and rest["cached"] == 1
     assert all(result["document"]["resumed"] for result in rest["results"])
     assert_same(run_dirs(rest), run_dirs(whole), 1e-6)
-
-
-@pytest.mark.parametrize("finishes", ["vectorized", "basic"])
-def test_stopped_between_two_records(
-    finishes: str, tiny: Run, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Record without training what is trained but not recorded, to the bit what it would have been."""
-    swept = [*STEPS, "seed=0,1", "optimizer.lr=0.01,0.03"]
-    whole = elsewhere(*VECTORIZED, *swept)
-    finish, finished = loop.finish, []
-
-    def stops(*args: Any) -> Any:
-        if finished:
-            raise KeyboardInterrupt
-        finished.append(finish(*args))
-        return finished[0]
-
-    monkeypatch.setattr(loop, "finish", stops)
-    assert tiny(*VECTORIZED, *swept).code == 130
-    monkeypatch.setattr(loop, "finish", finish)
-    monkeypatch.setattr(loop, "fit", None)  # nothing is left to train
-    rest = tiny(*DOUBLE, f"hydra/launcher={finishes}", *swept).json
-    assert rest["done"] == 4 and rest["cached"] == 1
-    assert_same(run_dirs(rest), run_dirs(whole), 0)
-
-
-def test_stopped_while_checkpoints_are_written(
-    tiny: Run, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Stop where some have the newer checkpoint and some do not, and where some have none at all."""
-    swept = [*STEPS, "seed=0,1", "optimizer.lr=0.01,0.03", "callbacks.checkpoint.seconds=0"]
-    whole = elsewhere(*VECTORIZED, *swept)
-    save, saved = ActiveRun.save_checkpoint, []
-
-    def stops(self: ActiveRun, state: Any) -> None:
-        saved.append(state["step"])
-        if len(saved) in (3, 25):
-            raise loop.Interrupted(signal.SIGTERM)
-        save(self, state)
-
-    monkeypatch.setattr(ActiveRun, "save_checkpoint", stops)
-    assert tiny(*VECTORIZED, *swept).code == 143 and saved == [1, 1, 1]
-    assert tiny(*VECTORIZED, *swept).code == 143 and saved[3:8] == [1, 1, 1, 1, 2]
-    assert saved[-3:] == [5, 6, 6]
-    assert_same(run_dirs(tiny(*VECTORIZED, *swept).json), run_dirs(whole), 0)
 
 
 def test_memory_bounds_an_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:

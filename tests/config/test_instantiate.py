@@ -38,13 +38,9 @@ def test_the_parts_of_a_training_run(experiment: str) -> None:
 
 def test_checks() -> None:
     for name in CHECKS:
-        assert hasattr(instantiate(by_hydra("check", f"check={name}").check), "measure"), name
-
-
-def test_the_path_of_a_model() -> None:
-    cfg = by_hydra("train", "model=full", "model.path=tokens", "model.activation=relu")
-    model = LinearTransformer(instantiate(cfg.model))
-    assert (model.path, model.activation) == ("tokens", "relu")
+        given = dict(by_hydra("check", f"check={name}").check)
+        node = {k: v for k, v in given.items() if v is not None or k not in ("seed", "samples")}
+        assert hasattr(instantiate(node), "measure"), name
 
 
 @pytest.mark.parametrize("imports", ["", "import icl\n", "import omegaconf, icl\n"])
@@ -63,4 +59,4 @@ def test_typed_names_are_the_same_as_ever() -> None:
     assert "schedule" not in settings and "dim" not in settings["model"]
     assert settings == ours.compose(ConfigDirs(), "train", [typed[0], "schedule.every=7", typed[2]]).settings
     check = ours.compose(ConfigDirs(), "check", ["check=xie/ltb", "check.weights=here"]).settings["check"]
-    assert (check["weights"], check["expected"]) == ("here", "fails")
+    assert check["weights"] == "here"

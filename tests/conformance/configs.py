@@ -10,12 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from hydra import compose, initialize_config_dir
+from hydra.types import RunMode
 
-from icl.config.compose import register_resolvers, resolve
-from icl.config.search_path import SCALES, conf_dir
+from icl.config.compose import hydra_session, resolve
+from icl.config.search_path import SCALES, ConfigDirs, conf_dir
 
-NOT_THE_CLASS_OWN = {"_target_", "expected", "weights", "schedule", "path", "activation"}
+NOT_THE_CLASS_OWN = {
+    "_target_",
+    "caption",
+    "expected",
+    "weights",
+    "schedule",
+    "path",
+    "activation",
+}
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,11 @@ class Config:
         return {key.strip(): value.strip() for key, _, value in pairs}
 
     @property
+    def is_statement(self) -> bool:
+        """Whether its texts stand in its class."""
+        return self.group == "check" and not self.header.get("reference")
+
+    @property
     def own(self) -> Any:
         text = self.path.read_text()
         read = yaml.safe_load(text)
@@ -47,20 +60,23 @@ class Config:
     def composed(self, scale: str = "laptop") -> dict[str, Any]:
         """Return the group's node under the verb it belongs to; of an experiment the whole config."""
         settings = copy.deepcopy(_composed(self.group, self.name)[scale])
-        return settings if self.group == "experiment" else settings[self.group]
+        if self.group == "experiment":
+            return settings
+        node = settings[self.group]
+        return {k: v for k, v in node.items() if v is not None or k not in ("seed", "samples")}
 
 
 @functools.cache
 def _composed(group: str, name: str) -> dict[str, dict[str, Any]]:
     """Compose by scale. Hydra's part, which is slow and knows no scale, is done once."""
     verb = group if group in ("check", "figure") else "train"
-    register_resolvers()
-    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-        cfg = compose(verb, [f"{group}={name}"], return_hydra_config=True)
     found = {}
-    for scale in SCALES:
-        cfg.scale = scale
-        found[scale] = resolve(cfg).settings
+    with hydra_session(ConfigDirs(), verb, []) as loader:
+        cfg = loader.load_configuration(verb, [f"{group}={name}"], RunMode.RUN)
+        for scale in SCALES:
+            one = copy.deepcopy(cfg)
+            one.scale = scale
+            found[scale] = resolve(one, loader).settings
     return found
 
 

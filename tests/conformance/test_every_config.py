@@ -14,6 +14,7 @@ import pytest
 from icl.config.objects import instantiate
 from icl.config.search_path import SCALES
 from icl.errors import InputError
+from icl.look import KEYS
 from tests.conformance.configs import (
     NOT_THE_CLASS_OWN,
     Config,
@@ -29,7 +30,14 @@ REFERENCE = re.compile(
 )
 
 
+def not_of_the_class(config: Config) -> set[str]:
+    """Return the keys that its class does not take: of a figure also how it looks."""
+    return NOT_THE_CLASS_OWN | set(KEYS if config.group == "figure" else ())
+
+
 def the_header_says_the_paper_and_the_place_in_it(config: Config) -> None:
+    if config.is_statement:
+        return
     assert config.header["paper"] == config.name.partition("/")[0]
     assert REFERENCE.search(config.header["reference"])
 
@@ -42,11 +50,12 @@ def composes_at_every_scale(config: Config) -> None:
 def names_the_settings_of_its_class_and_no_other(config: Config) -> None:
     """Assert that a check or task names all settings, so that the file is the list of what can be set."""
     for key, node in targets(config.composed()):
-        own = set(node) - NOT_THE_CLASS_OWN
+        own = set(node) - not_of_the_class(config)
         known = parameters(class_of(node))
         assert own <= set(known), f"{key}: {own - set(known)}"
         if config.group in ("check", "task"):
             given = {"prefix"}  # by whoever builds it
+            given |= {"seed", "samples"} - own if config.is_statement else set()  # by conf/check.yaml
             assert own == set(known) - given, key
 
 
@@ -62,12 +71,16 @@ def has_the_defaults_of_its_class(config: Config) -> None:
 
 def can_be_made_at_every_scale(config: Config) -> None:
     for scale in SCALES:
-        for part in ("experiment", "draw"):
-            instantiate(f"figure.{part}", config.composed(scale)[part])
+        node = config.composed(scale)
+        instantiate("figure", {key: value for key, value in node.items() if key not in (*KEYS, "caption")})
 
 
 def says_what_it_claims(config: Config) -> None:
     cls = class_of(config.composed())
+    if config.is_statement:
+        assert REFERENCE.search(cls.where) and cls.claim.endswith(".") and cls.law and cls.title
+        assert config.name == f"{cls.paper}/{cls.__module__.rpartition('.')[2]}"
+        return
     assert REFERENCE.search(cls.reference) and cls.claim.endswith(".") and callable(cls.measure)
     assert config.path.stem == cls.__module__.rpartition(".")[2]
     cases = import_module(f"tests.checks.{config.name.partition('/')[0]}.test_cases").CASES
@@ -78,8 +91,6 @@ def says_what_it_claims(config: Config) -> None:
 def impossible(name: str, annotation: str) -> list[Any]:
     """Return values that a setting with this name and annotation cannot have."""
     wrong: list[Any] = ["nonsense", float("nan"), {"a": 1}, True]
-    if name in ("models", "embeddings", "data"):  # names on a hub or paths: any word may be one
-        wrong.remove("nonsense")
     if "bool" in annotation or name == "read_out":  # 1 or -1
         wrong.remove(True)
     return wrong + ([-1, 1.5, None] if annotation == "int" and name != "read_out" else [])
@@ -91,7 +102,7 @@ def refuses_what_no_setting_can_be(config: Config) -> None:
     given = {"dim": 3} if config.group == "model" else {}
     for key, node in targets({config.group: config.composed("smoke")}):
         cls = class_of(node)
-        settings = given | {k: v for k, v in node.items() if k not in NOT_THE_CLASS_OWN}
+        settings = given | {k: v for k, v in node.items() if k not in not_of_the_class(config)}
         for name, parameter in parameters(cls).items():
             if name in (*given, "prefix"):
                 continue
@@ -105,7 +116,7 @@ def counts_to_what_can_be_waited_for(config: Config) -> None:
     """Assert limits of counts: any context has its exact risk; of nothing else can there be a million
     times a million."""
     node = config.composed("smoke")
-    cls, settings = class_of(node), {k: v for k, v in node.items() if k not in NOT_THE_CLASS_OWN}
+    cls, settings = class_of(node), {k: v for k, v in node.items() if k not in not_of_the_class(config)}
     for name, parameter in parameters(cls).items():
         if str(parameter.annotation) == "int" and name not in ("context", "seed"):
             with pytest.raises(InputError, match=rf"check\.{name}\b"):
@@ -115,6 +126,8 @@ def counts_to_what_can_be_waited_for(config: Config) -> None:
 def takes_no_other_setting(config: Config) -> None:
     """Assert that a misspelt setting is refused by name, as tests/cli shows of one config of each kind."""
     for key, node in targets(config.composed()):
+        if key == "trainer":  # takes those of Lightning's Trainer, and refuses any other itself
+            continue
         kinds = {parameter.kind for parameter in parameters(class_of(node)).values()}
         assert inspect.Parameter.VAR_KEYWORD not in kinds, key
 

@@ -1,25 +1,22 @@
 """Tests of command lines in the docs and in the help: they can be pasted into bash and zsh."""
 
-import json
 import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 from icl.cli import main
-from icl.cli.help import EXAMPLES
 from icl.cli.runs import USAGE
-from icl.cli.schema import DOCUMENTS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
-COMMAND = re.compile(r"(\.venv/bin/)?icl (train|check|figure|reproduce|report|runs|sweep|clean|bench) \S*=")
+COMMAND = re.compile(r"(\.venv/bin/)?icl (train|check|figure|reproduce|report|runs|sweep|clean) \S*=")
 
 
 def commands() -> Iterator[str]:
     """Yield every line that begins with icl, without its comment."""
     texts = [page.read_text("utf-8") for page in PAGES]
-    texts += [USAGE, *("\n".join(examples) for examples in EXAMPLES.values())]
+    texts.append(USAGE)
     for line in (line.strip() for text in texts for line in text.splitlines()):
         if COMMAND.match(line):
             yield line.partition(" #")[0]
@@ -27,7 +24,7 @@ def commands() -> Iterator[str]:
 
 def test_brackets_and_globs_are_quoted() -> None:
     lines = list(commands())
-    assert len(lines) > 80 and any("'seeds=[0,1]'" in line for line in lines)
+    assert len(lines) > 40 and any("'seeds=[0,1]'" in line for line in lines)
     unquoted = (re.sub(r"'[^']*'|\"[^\"]*\"", "", line) for line in lines)
     assert not [line for line in unquoted if re.search(r"[\[\]()*?<>]", line)]
 
@@ -46,15 +43,3 @@ def test_the_ten_statements_of_the_page_for_agents_are_decided_so(tmp_path: Path
     assert {line: main(["check", *shlex.split(line), *rest]) for line, _ in rows} == {
         line: int(code) for line, code in rows
     }
-
-
-def test_the_page_for_agents_names_every_document_and_keys_of_it() -> None:
-    text = (ROOT / "docs" / "AGENTS.md").read_text("utf-8")
-    rows = re.findall(r"^\| (`icl .+`.*) \| (.+) \|$", text, re.MULTILINE)
-    described = {name.partition(",")[0].split()[0] for name in DOCUMENTS}
-    assert {command for line, _ in rows for command in re.findall(r"`icl (\w+)", line)} == described
-    for line, keys in rows:
-        for command in re.findall(r"`icl (\w+(?: -m| compare)?)", line):
-            own = json.dumps([DOCUMENTS[name] for name in DOCUMENTS if name.startswith(command)])
-            unknown = [key for key in re.findall(r"`(\w+)`", keys) if f'"{key}": ' not in own]
-            assert not unknown, (command, unknown)

@@ -1,32 +1,27 @@
-"""Tests of the check that CONTRIBUTING shows, as it is printed, in a package of its own."""
+"""Tests of what CONTRIBUTING says of a statement: the file of `icl check new` becomes a check as told."""
 
-import re
 from pathlib import Path
 
 import pytest
 
 import icl
+from icl.cli import main
 
-TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
-
-def test_the_check_to_paste(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = dict(re.findall(r"`(\S+)`:\n\n```\w+\n(.*?)```", TEXT, re.DOTALL))
-    config = blocks["conf/check/ahn/isotropic.yaml"]
-    code, test = blocks["icl/checks/ahn/isotropic.py"], blocks["tests/checks/ahn/test_isotropic.py"]
-    assert sum(bool(line.strip()) for line in (config + code).splitlines()) < 39
-    ours = {
+def test_the_file_to_begin_with_becomes_a_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", "new"]) == 0
+    files = {
         "pasted_lab/__init__.py": "",
-        "pasted_lab/isotropic.py": code,
-        "conf/check/ahn/isotropic.yaml": config,
+        "pasted_lab/best_step.py": capsys.readouterr().out,
+        "conf/check/ahn/best_step.yaml": "# @package check\n_target_: pasted_lab.best_step.BestStep\n"
+        "dim: 5\ncontext: 20\n",
     }
-    for name, text in ours.items():
+    for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text.replace("icl.checks.ahn.isotropic", "pasted_lab.isotropic"))
+        (tmp_path / name).write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("ICL_PACKAGES", "pasted_lab")
-    found = icl.check("ahn/isotropic", dim=7, config_dir=tmp_path / "conf")
+    found = icl.check("ahn/best_step", dim=7, config_dir=tmp_path / "conf")
     assert found["verdict"] == "holds" and found["control"]["rejected"]
-    space: dict[str, object] = {}
-    exec(test.replace("icl.checks.ahn", "pasted_lab"), space)
-    space["test_it_holds_and_sees_a_wrong_step"]()  # type: ignore[operator]
+    assert found["exact"]["risk"] == "2" and found["tries"]["holds"] == 20

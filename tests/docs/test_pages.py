@@ -30,7 +30,7 @@ def test_records_are_those_of_the_checks_and_figures() -> None:
 
 
 def test_forms_of_a_number() -> None:
-    mark = "0<!-- ahn/fig4 claims.0.measured.Dist.* {}:.3f -->"
+    mark = "0<!-- ahn/fig4 claims.0.measured.B_0.* {}:.3f -->"
     least, most = (render(mark.format(form)).partition("<")[0] for form in ("min", "max"))
     assert float(least) < float(most)
     with pytest.raises(KeyError, match="no record has nothing"):

@@ -8,6 +8,7 @@ before it happens.
 
 import contextlib
 import gc
+import io
 import os
 import signal
 import sys
@@ -51,7 +52,11 @@ def counting() -> Fault:
     return Fault(0, lambda: None)
 
 
-def call(argv: Sequence[str], outputs: Path, fault: Fault | None = None) -> Ended:
+def call(argv: Sequence[str], outputs: Path, fault: Fault | None = None, *, here: bool = False) -> Ended:
+    """Run the command in a process of its own, or `here` for what it imports."""
+    if here:
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            return Ended(main([*argv, f"paths.outputs={outputs}"]), out.getvalue(), "")
     with started(argv, outputs, fault) as process:
         return process.wait()
 

@@ -1,52 +1,36 @@
-"""Tests of the parts of figures: claims, curves with their table, and panels as SVG."""
+"""Tests of the parts of figures: claims, the helpers of a panel, layout and look, panels as SVG."""
 
-import ast
-import pydoc
 import re
-from pathlib import Path
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from matplotlib import rc_context
 
-import icl.figures
 from icl.errors import InputError
+from icl.figures import style
+from icl.figures.arrays import metric
 from icl.figures.claims import Claim
-from icl.figures.drawing import Drawing
-from icl.figures.items import Curve, Level, Points, draw_items, metric, plain, table
-from icl.figures.style import entry_text, heatmap, log_axis, off_identity, panels
-from icl.figures.vector import svg
+from icl.figures.figure import Figure, Layout
+from icl.figures.files import svg
+from icl.figures.style import BLUE
 from icl.jobs.requests.figure import _claim_document
-from icl.verdicts import KINDS, joint
+from icl.look import Look, drawn_as
 from tests.records import record
 
-
-def test_a_part_that_fails_decides():
-    assert joint(["holds", "undecided", "fails"]) == "fails"
-    assert joint(["holds", "undecided"]) == "undecided"
-    assert joint(["holds"]) == "holds"
+STYLE = "font.size: 10\nfont.family: serif\nlines.linewidth: 0.5\nlines.markersize: 2\n"
 
 
-def test_every_claim_says_what_kind_of_number_decides_it():
-    """Take the kind from the numbers compared; it is given where no comparison yields the verdict."""
-    calls = [
-        ({keyword.arg: keyword.value for keyword in node.keywords}, node.func)
-        for path in sorted(Path(icl.figures.__file__).parent.rglob("*/*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Claim", "Claim.of")
-    ]
-    direct = [keywords for keywords, func in calls if ast.unparse(func) == "Claim"]
-    assert len(calls) > 60 and len(direct) < len(calls) / 2
-    assert all(getattr(keywords["kind"], "value", "") in KINDS for keywords in direct)
-    assert not [
-        keywords for keywords, func in calls if ast.unparse(func) == "Claim.of" and "kind" in keywords
-    ]
+def claim(verdict, **more):
+    return Claim("c", 1.0, "b", verdict, kind="exact", **more)
 
 
-def test_a_verdict_has_three_values():
+@pytest.mark.parametrize(
+    "wrong", [{"verdict": "perhaps"}, {"expected": "true"}, {"kind": ""}, {"kind": "felt"}, {"whose": "mine"}]
+)
+def test_a_claim_is_one_of_three_verdicts_and_says_what_decides_it(wrong):
     with pytest.raises(InputError):
-        Claim("c", 1.0, "b", "perhaps")
-    with pytest.raises(InputError):
-        Claim("c", 1.0, "b", "holds", expected="true")
+        Claim("c", 1.0, "b", **{"verdict": "holds", "kind": "exact"} | wrong)
 
 
 @pytest.mark.parametrize(
@@ -61,120 +45,149 @@ def test_a_verdict_has_three_values():
     ],
 )
 def test_a_claim_about_other_training_is_confirmed_or_undecided(scale, other, trained, verdict, wanted):
-    claim = Claim("c", 1.0, "b", verdict, trained=trained)
-    found = _claim_document(claim, scale, other)
+    found = _claim_document(claim(verdict, trained=trained), scale, other)
     assert (found["verdict"], found["expected"], "reason" in found) == wanted
     impossible = _claim_document(Claim.undecided("c", "no exact risk"), "laptop", {})
     assert (impossible["verdict"], impossible["reason"]) == ("undecided", "no exact risk")
 
 
 def test_another_verdict_may_be_expected_at_the_papers_scale():
-    claim = Claim("c", 1.0, "b", "holds", expected="fails", at_paper="holds")
-    assert [_claim_document(claim, scale, {})["expected"] for scale in ("laptop", "paper")] == [
-        "fails",
-        "holds",
-    ]
-    assert _claim_document(Claim("c", 1.0, "b", "fails"), "paper", {})["expected"] == "holds"
-
-
-def test_the_table_has_what_is_drawn():
-    curve = Curve("a", "blue", "#0072B2", np.array([0, 5]), np.array([[1.0, 4.0], [3.0, 0.0]]))
-    level = Level("a", "exact", 0.25)
-    _, axes = panels(1, 1)
-    draw_items({"a": axes[0, 0]}, [curve, level])
-    rows = table([curve, level])
-    assert rows[0] == {"panel": "a", "series": "blue", "x": 0, "y": 2.0, "low": 1.0, "high": 3.0}
-    assert [row["y"] for row in rows] == [2.0, 2.0, 0.25]
-    lines = {line.get_label(): line.get_ydata() for line in axes[0, 0].lines}
-    assert np.array_equal(lines["blue"], [2.0, 2.0])
-    assert set(lines["exact"]) == {0.25}
-
-
-def test_the_data_have_every_seed_and_plain_names():
-    x_T, y_ST = np.array([0, 5]), np.array([[1.0, 4.0], [3.0, 0.0]])
-    curve = Curve("a", r"$\Sigma^{1/2}A_\ell\Sigma^{1/2}$", "#0072B2", x_T, y_ST)
-    points = Points("b", "trained", "#0072B2", x_T, y_ST.T)
-    of = {"panel": "a", "curve": "Sigma^1/2 A_l Sigma^1/2"}
-    rows = [(7, 0, 1.0), (7, 5, 4.0), (3, 0, 3.0), (3, 5, 0.0)]
-    wanted = [of | dict(zip(("seed", "x", "y"), row, strict=True)) for row in rows]
-    assert curve.data([7, 3]) == wanted
-    assert points.data([7, 3]) == [row | {"panel": "b", "curve": "trained"} for row in wanted]
-    assert [row["seed"] for row in curve.data([7])] == [0, 0, 1, 1], "of which no seeds are known"
-    assert Level("a", "exact", 0.25).data([7]) == [{"panel": "a", "curve": "exact", "seed": "", "y": 0.25}]
-    labels = {r"$\|w^*\|^2$ = 4": "|w^*|^2 = 4", "$W_{QK}$, one gauge": "W_QK, one gauge"}
-    labels |= {r"PGD, $\eta_\ell$ per step": "PGD, eta_l per step", r"$\langle w, x\rangle$": "<w, x>"}
-    assert {label: plain(label) for label in labels} == labels
-
-
-def test_every_shipped_figure_is_a_drawing_that_is_drawn_and_saved_in_one_place():
-    configs = sorted((Path(icl.figures.__file__).parents[2] / "conf" / "figure").glob("*/*.yaml"))
-    targets = [re.findall(r"_target_: (icl\.figures\.[\w.]+)", path.read_text("utf-8")) for path in configs]
-    classes = [pydoc.locate(name) for found in targets for name in found]
-    assert len(classes) == len(configs) > 25
-    assert all(issubclass(figure, Drawing) and "draw" not in vars(figure) for figure in classes)
+    rows = [("laptop", "holds", "fails"), ("paper", "holds", "holds"), ("paper", "", "fails")]
+    for scale, at_paper, wanted in rows:
+        other = claim("holds", expected="fails", at_paper=at_paper)
+        assert _claim_document(other, scale, {})["expected"] == wanted
 
 
 def test_a_metric_is_read_where_every_seed_has_a_value():
     columns = {"step": [0, 0, 1, 1, 2, 2], "seed": [4, 3] * 3, "loss": [1.0, 2.0, None, 5.0, 3.0, 4.0]}
-    run = record(run={"seeds": [3, 4]}, metrics=columns)
-    steps_T, loss_ST = metric(run, "loss")
+    steps_T, loss_ST = metric(record(run={"seeds": [3, 4]}, metrics=columns), "loss")
     assert steps_T.tolist() == [0, 2]
     assert loss_ST.tolist() == [[2.0, 4.0], [1.0, 3.0]]
 
 
-def test_off_identity_is_the_largest_entry_beside_a_multiple_of_the_identity():
-    M_DD = np.array([[2.0, 0.3], [-0.5, 2.0]])
-    assert np.isclose(off_identity(M_DD), 0.25)
-    assert np.isclose(off_identity(-M_DD), 0.25)
-    assert off_identity(np.stack([np.eye(3), 5 * np.eye(3)])).tolist() == [0.0, 0.0]
+def test_what_helpers_draw_is_what_they_are_given():
+    _, panels = Layout("abc").create()
+    y_ST = np.array([[1.0, 2.0], [3.0, 6.0]])
+    style.band(panels["a"], [0, 1], y_ST, BLUE, "mean")
+    style.quantiles(panels["b"], [0, 1], np.array([[1.0, 2.0, 9.0], [3.0, 4.0, 9.0]]), BLUE, "median")
+    style.points(panels["c"], [5, 7], y_ST, BLUE, "seeds")
+    drawn = {name: axes.lines[0].get_xydata().tolist() for name, axes in panels.items()}
+    assert drawn["a"] == [[0, 2], [1, 4]] and drawn["b"] == [[0, 2], [1, 4]]
+    assert drawn["c"] == [[5, 1], [5, 2], [7, 3], [7, 6]]
+    low_high = [panels[name].collections[0].get_paths()[0].get_extents().intervaly for name in "ab"]
+    assert np.array_equal(low_high, [[1, 6], [1, 9]])
 
 
-def test_a_log_axis_over_little_has_plain_numbers():
-    _, axes = panels(1, 1)
-    axes[0, 0].plot([0, 1], [0.13, 5])
-    log_axis(axes[0, 0])
-    axes[0, 0].figure.canvas.draw()
-    labels = {label.get_text() for label in axes[0, 0].get_yticklabels()}
-    assert {"0.2", "0.5", "1"} <= labels
+def test_axes_over_little_have_plain_numbers_and_steps_begin_at_0():
+    figure, panels = Layout().create()
+    axes = panels[""]
+    axes.plot([0, 1000], [0.13, 5])
+    style.log_axis(axes)
+    style.step_axis(axes, 1000)
+    figure.draw_without_rendering()
+    assert {"0.2", "0.5", "1"} <= {label.get_text() for label in axes.get_yticklabels()}
+    places = axes.transAxes.inverted().transform(
+        axes.transData.transform([(0, 1), (1, 1), (10, 1), (1000, 1)])
+    )
+    assert places[0, 0] == 0 and places[-1, 0] == 1 and 0 < places[1, 0] < places[2, 0] < 0.6
 
 
-def test_entries_are_short_and_right():
-    entries = {10.05: "10.1", -12.6: "-12.6", 1.234: "1.23", 0.5: ".50", -0.07: "-.07", 0.004: "0"}
-    entries[100.0] = "100.0"
-    assert {entry: entry_text(entry) for entry in entries} == entries
+@pytest.mark.parametrize(
+    ("entry", "text"),
+    [(10.05, "10.1"), (-12.6, "−12.6"), (1.234, "1.23"), (0.5, ".50"), (-0.07, "−.07"), (0.004, "0")],
+)
+def test_entries_are_short_and_right(entry, text):
+    assert style.entry_text(entry) == text
 
 
-def views(text):
-    found = re.findall(r'<view id="([\w-]+)" viewBox="([-\d. ]+)"', text)
-    return {name: [float(number) for number in box.split()] for name, box in found}
+class Three(Figure):
+    layout = Layout(("one", "two", "three"), (2.0, 1.5))
+
+    def runs(self, runner):
+        return {}
+
+    def draw(self, panels, records):
+        for axes in panels.values():
+            style.band(axes, np.arange(4.0), np.ones((2, 4)), BLUE, "a curve with a long name")
+            style.points(axes, np.arange(4.0), np.ones((4, 1)), BLUE, "points with a long name")
+            style.exact_line(axes, 1.0, "an exact value with a long name")
+            axes.set(title="a title", xlabel="x")
+        style.shared_legend(panels.values())
+
+    def claims(self, records):
+        return []
 
 
-def test_every_panel_has_a_view_with_what_is_drawn_in_it_and_the_file_is_always_the_same():
-    def drawn():
-        figure, axes = panels(1, 3)
-        axes[0, 0].set(title="(a) loss", xlabel="step")
-        axes[0, 0].plot([0, 1], [1, 0], color="black")
-        heatmap(axes[0, 1], np.eye(2), "weights", 1.0, bar=True)
-        axes[0, 2].set(title="(b) risk")
-        return svg(figure).decode()
+def test_panels_and_legend_go_into_further_rows_of_a_narrow_figure():
+    wide = Three().picture({})
+    with drawn_as(Look(width=3.4)):
+        narrow = Three().picture({})
+    assert (wide.get_figwidth(), narrow.get_figwidth()) == (6.0, 3.4)
+    for figure, rows, height in ((wide, 1, 1.5), (narrow, 2, 2 * 1.5 * 1.7 / 2)):
+        figure.draw_without_rendering()
+        assert len({round(axes.get_position().y0, 2) for axes in figure.axes}) == rows
+        (legend,) = figure.legends
+        box = legend.get_window_extent()
+        assert [len(legend.get_texts()), box.x0 >= 0, box.x1 <= figure.bbox.x1] == [3, True, True]
+        assert figure.get_figheight() == pytest.approx(height + box.height / figure.dpi)
+        assert not any(box.overlaps(axes.get_tightbbox()) for axes in figure.axes)
+    assert wide.axes[0].title.get_fontsize() == narrow.axes[0].title.get_fontsize() == 8
 
-    text, found = drawn(), views(drawn())
-    assert list(found) == ["panel-a", "panel-2", "panel-b"]
+
+def test_a_users_style_reaches_every_line_and_word(tmp_path):
+    path = tmp_path / "my.mplstyle"
+    path.write_text(STYLE)
+    look = Look.of({"style": str(path), "width": None, "formats": "pdf"})
+    assert look.formats == ("pdf",) and look.name == "my" and not look.is_default
+    with drawn_as(look):
+        figure = Three().picture({})
+        with rc_context(style.rc()):
+            style.heatmap(figure.axes[0], np.eye(2), "")
+    axes = figure.axes[0]
+    assert [line.get_linewidth() for line in axes.lines] == [0.5] * 3
+    assert {line.get_markersize() for line in axes.lines} == {2}
+    assert axes.title.get_fontsize() == 10 and axes.title.get_fontfamily() == ["serif"]
+    assert axes.texts[0].get_fontsize() == 7.5
+    assert figure.axes[1].xaxis.get_majorticklabels()[0].get_fontsize() == 8.75
+    before = look.identity
+    path.write_text(STYLE.replace("10", "11"))
+    assert look.identity != before
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"style": "gplot"}, "figure.style=gplot: must be a file or one of matplotlib's styles; did you"),
+        ({"style": 3}, "figure.style=3: must be a name or a list of names"),
+        ({"width": 0.2}, "figure.width=0.2: must be a finite number of at least 1"),
+        ({"width": 400}, "figure.width=400: must be 40 inches at most"),
+        ({"formats": ["pdf", "jpg"]}, "figure.formats=jpg: must be one of png, pdf, svg"),
+    ],
+)
+def test_a_look_that_cannot_be_is_refused(given, said):
+    with pytest.raises(InputError) as refused:
+        Look.of(given)
+    assert str(refused.value).startswith(said)
+
+
+def test_every_panel_and_the_legend_have_a_view_with_what_is_drawn_in_it():
+    figure, panels = Layout("123").create()
+    panels["1"].plot([0, 1], [1, 0], color="black", label="loss")
+    panels["1"].set(title="(a) loss", xlabel="step")
+    style.heatmap(panels["2"], np.eye(2), "weights", 1.0, bar=True)
+    panels["3"].set(title="(b) risk")
+    with rc_context(style.rc()):
+        style.shared_legend(panels.values())
+    text = svg(figure).decode()
+    views = re.findall(r'<view id="([\w-]+)" viewBox="([-\d. ]+)"', text)
+    assert [name for name, _ in views] == ["panel-a", "panel-2", "panel-b", "legend"]
     groups = re.findall(r'<g id="in-([\w-]+)\.(\d)"', text)
-    assert groups == [("panel-a", "1"), ("panel-2", "1"), ("panel-b", "1"), ("panel-2", "2")], "with its bar"
-    right = [x + width for x, _, width, _ in found.values()]
-    left = [x for x, *_ in found.values()]
-    assert all(end <= start + 6 for end, start in zip(right, left[1:], strict=False)), "they lie side by side"
-    assert text == drawn() and "#111111" in text and "#ffffff" not in text
-    assert views(svg(panels(1, 1)[0]).decode()) == {}, "a single panel needs none"
-
-
-def test_a_last_bit_of_the_layout_does_not_rename_a_clip_path():
-    def clip_paths(nudge):
-        figure, axes = panels(1, 1, (2.0, 2.0))
-        figure.set_layout_engine(None)
-        axes[0, 0].set_position((0.21 + nudge, 0.22, 0.7, 0.7))
-        axes[0, 0].plot([0, 1], [0, 1])
-        return re.findall(r'<clipPath id="(\w+)">(.*?)</clipPath>', svg(figure).decode(), re.DOTALL)
-
-    assert clip_paths(0) == clip_paths(1e-13) != []
+    assert sorted(groups) == [
+        ("legend", "1"), ("panel-2", "1"), ("panel-2", "2"), ("panel-a", "1"), ("panel-b", "1"),
+    ], "with its colour bar"  # fmt: skip
+    boxes = [[float(number) for number in box.split()] for _, box in views]
+    side_by_side = [left[0] + left[2] <= right[0] + 6 for left, right in pairwise(boxes)]
+    assert side_by_side == [True, True, False]
+    assert boxes[3][1] >= boxes[0][1] + boxes[0][3] - 6, "below them"
+    assert "#111111" in text and "#ffffff" not in text, "no background, and ink that stays on a dark page"
+    assert "<view" not in svg(Layout().create()[0]).decode(), "a single panel needs none"

@@ -15,10 +15,9 @@ import numpy as np
 import pytest
 
 from icl.kernel import fused, normal
-from icl.kernel.library import Header
+from icl.kernel.library import NUMBERS
 
 OP, INPUT, NUMBER = 24 * 8, 4 * 8, 8  # bytes, as in tiles.h
-NUMBERS = [name for name, kind in Header._fields_ if kind is ctypes.c_int64]
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icl.kernel import library
-from icl.kernel.fused import Fused, NotRecordable
+from icl.kernel.fused import Fused
+from icl.kernel.recording import NotRecordable
 from icl.models import (
     LSA,
     Full,

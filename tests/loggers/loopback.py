@@ -1,18 +1,16 @@
 """A W&B server on the loopback, with as much of it as the client uses; tests read what it keeps.
 
-Runs by name, each with its rows of history, its summary, config, files, exit code, and artifacts by name.
-An unknown question is kept in `unknown` and answered with an error, so that a client that has moved on is
-noticed.
+Runs by name, each with its rows of history, its summary, config and exit code. An unknown question is kept in
+`unknown` and answered with an error, so that a client that has moved on is noticed.
 """
 
 import gzip
 import http.server
 import json
 import re
-import subprocess
 import sys
 import threading
-from collections.abc import Callable
+import time
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -27,10 +25,13 @@ _PROJECT = {
     "isBenchmark": False, "user": None,
 }  # fmt: skip
 _PAGE = {"__typename": "PageInfo", "endCursor": None, "hasNextPage": False}
+_ARTIFACT = {"id": "1", "state": "COMMITTED", "artifactSequence": {"id": "1", "latestArtifact": None}}
 ALWAYS: dict[str, dict[str, Any]] = {  # the answer to a question of GraphQL's
     "Viewer": _VIEWER,
     "GetDefaultEntity": _VIEWER,
+    "RunResumeStatus": {"model": None},
     "ArtifactType": {"project": {"artifact": None}},
+    "CreateArtifact": {"createArtifact": {"artifact": _ARTIFACT}},  # as if it were there: nothing is sent
     "ProjectInternalId": {"project": {"id": "1", "internalId": "1"}},
     "GetProjects": {"models": {"pageInfo": _PAGE, "edges": [{"node": _PROJECT}]}},
     "ServerFeaturesQuery": {"serverInfo": {"features": []}},
@@ -45,33 +46,18 @@ class Run:
     config: dict[str, Any] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
     summary: dict[str, Any] = field(default_factory=dict)
-    files: dict[str, bytes] = field(default_factory=dict)
     exit_code: int | None = None
-
-
-@dataclass
-class Artifact:
-    name: str
-    type: str
-    aliases: list[str]
-    digest: str
-    made_by: str  # the run that brought it first
-    files: dict[str, bytes] = field(default_factory=dict)
-    committed: bool = False
-    used_by: list[str] = field(default_factory=list)
 
 
 class Loopback:
     """A server: `with Loopback() as server:` answers at `server.url`, but `refuses` these questions; or
-    `storage`, to take any file."""
+    `storage`, to take any file. `says`: a status and a body, whatever is asked; None: nothing."""
 
-    def __init__(self, *refuses: str) -> None:
-        self.refuses = set(refuses)
+    def __init__(self, *refuses: str, says: tuple[int, bytes] | None = (0, b"")) -> None:
+        self.refuses, self.says = set(refuses), says
         self.runs: dict[str, Run] = {}
-        self.artifacts: list[Artifact] = []
-        self.views: list[dict[str, Any]] = []  # reports
         self.unknown: list[str] = []
-        self.arrived = threading.Condition()
+        self.lock = threading.Lock()
         self.is_dead = False
         self._http = _Server(("127.0.0.1", 0), _Handler)
         self._http.kept = self  # type: ignore[attr-defined]
@@ -96,31 +82,10 @@ class Loopback:
         self._http.shutdown()
         self._http.server_close()
 
-    def wait_for(self, arrived: Callable[[], object], sender: subprocess.Popen[str]) -> None:
-        """Wait however long it takes on this machine, unless the sender ends without."""
-        with self.arrived:
-            while not self.arrived.wait_for(arrived, 0.1):
-                assert sender.poll() is None, f"it has not arrived; unknown: {self.unknown}"
-
     def answer(self, question: str, said: dict[str, Any]) -> dict[str, Any] | None:
         """Return the answer to a GraphQL question, by its name; None to an unknown one."""
         known = getattr(self, f"_{question}", lambda said: ALWAYS.get(question))
         return known(said)
-
-    def _RunResumeStatus(self, said: dict[str, Any]) -> dict[str, Any]:
-        run = self.runs.get(said["name"])
-        if run is None:
-            return {"model": None}
-        tail = [json.dumps(row) for row in run.rows[-1:]]
-        bucket = {
-            "id": said["name"], "name": said["name"], "displayName": run.identity["displayName"],
-            "summaryMetrics": json.dumps(run.summary),
-            "config": json.dumps({name: {"value": value} for name, value in run.config.items()}),
-            "historyLineCount": len(run.rows), "historyTail": json.dumps(tail),
-            "eventsLineCount": 0, "eventsTail": "[]", "logLineCount": 0,
-            "tags": run.identity.get("tags", []), "notes": None, "wandbConfig": '{"t": 1}',
-        }  # fmt: skip
-        return {"model": {"id": "1", "name": "icl", "entity": {"id": "1", "name": "me"}, "bucket": bucket}}
 
     def _UpsertBucket(self, said: dict[str, Any]) -> dict[str, Any]:
         new = said["name"] not in self.runs
@@ -141,59 +106,6 @@ class Loopback:
     def _CreateRunFiles(self, said: dict[str, Any]) -> dict[str, Any]:
         urls = [{"name": name, "uploadUrl": f"{self.url}/run/{said['run']}/{name}"} for name in said["files"]]
         return {"createRunFiles": {"runID": said["run"], "uploadHeaders": [], "files": urls}}
-
-    def _CreateArtifact(self, said: dict[str, Any]) -> dict[str, Any]:
-        """Return a version of a name, which is determined by its files: the same files get the version
-        that is there."""
-        about = said["input"]
-        aliases = [entry["alias"] for entry in about["aliases"] or []]
-        name, kind = about["artifactCollectionName"], about["artifactTypeName"]
-        brought = Artifact(name, kind, aliases, about["digest"], about["runName"])
-        same = [old for old in self.artifacts if (old.name, old.digest) == (name, about["digest"])]
-        made = same[0] if same else brought
-        self.artifacts += [] if same else [made]
-        number = str(self.artifacts.index(made))
-        sequence = {"id": number, "latestArtifact": None}
-        state = "COMMITTED" if made.committed else "PENDING"
-        return {"createArtifact": {"artifact": {"id": number, "state": state, "artifactSequence": sequence}}}
-
-    def _UseArtifact(self, said: dict[str, Any]) -> dict[str, Any]:
-        about = said["input"]
-        self.artifacts[int(about["artifactID"])].used_by.append(about["runName"])
-        return {"useArtifact": {"artifact": {"id": about["artifactID"]}}}
-
-    def _CreateArtifactManifest(self, said: dict[str, Any]) -> dict[str, Any]:
-        return {"createArtifactManifest": {"artifactManifest": self._manifest(said["artifactID"])}}
-
-    def _UpdateArtifactManifest(self, said: dict[str, Any]) -> dict[str, Any]:
-        return {"updateArtifactManifest": {"artifactManifest": self._manifest(said["artifactManifestID"])}}
-
-    def _manifest(self, number: str) -> dict[str, Any]:
-        url = f"{self.url}/artifact/{number}/wandb_manifest.json"
-        return {"id": number, "file": {"id": number, "uploadUrl": url, "uploadHeaders": []}}
-
-    def _CreateArtifactFiles(self, said: dict[str, Any]) -> dict[str, Any]:
-        def node(asked: dict[str, Any]) -> dict[str, Any]:
-            number, name = asked["artifactID"], asked["name"]
-            return {
-                "id": "1", "name": name, "displayName": name,
-                "uploadUrl": f"{self.url}/artifact/{number}/{name}", "uploadHeaders": [],
-                "uploadMultipartUrls": None, "storagePath": f"{number}/{name}",
-                "artifact": {"id": number},
-            }  # fmt: skip
-
-        edges = [{"node": node(asked)} for asked in said["input"]["artifactFiles"]]
-        return {"createArtifactFiles": {"files": {"edges": edges}}}
-
-    def _CommitArtifact(self, said: dict[str, Any]) -> dict[str, Any]:
-        number = said["artifactID"]
-        self.artifacts[int(number)].committed = True
-        return {"commitArtifact": {"artifact": {"id": number, "digest": ""}}}
-
-    def _upsertView(self, said: dict[str, Any]) -> dict[str, Any]:
-        self.views.append({**said, "spec": json.loads(said["spec"])})
-        project = {"id": "1", "name": said["projectName"], "entityName": said["entityName"]}
-        return {"upsertView": {"view": {**said, "id": "Vmlldzox", "project": project}, "inserted": True}}
 
 
 class _Server(http.server.ThreadingHTTPServer):
@@ -217,7 +129,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         kept, body = self._kept, self._body()
         if body is None:
             return
-        with kept.arrived:
+        with kept.lock:
             if self.path == "/graphql":
                 self._ask(json.loads(body))
             elif found := re.fullmatch(r"/files/[^/]+/[^/]+/([^/]+)/file_stream", self.path):
@@ -226,21 +138,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             else:
                 kept.unknown.append(self.path)
                 self._reply(404, {})
-            kept.arrived.notify_all()
 
     def do_PUT(self) -> None:
-        kept, body = self._kept, self._body()
-        if body is None:
-            return
-        if "storage" in kept.refuses:
-            self._reply(500, {})
-            return
-        kind, owner, name = self.path.lstrip("/").split("/", 2)
-        with kept.arrived:
-            owned = kept.runs[owner].files if kind == "run" else kept.artifacts[int(owner)].files
-            owned[name] = body
-            kept.arrived.notify_all()
-        self._reply(200, {})
+        if self._body() is not None:
+            self._reply(500 if "storage" in self._kept.refuses else 200, {})
 
     def log_message(self, *_: object) -> None:
         pass
@@ -257,15 +158,22 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._reply(200, {"errors": [{"message": f"unknown: {name}"}]} if data is None else {"data": data})
 
     def _body(self) -> bytes | None:
-        """Return the body, or None if the server is dead."""
+        """Return the body, or None if there is nothing to do with it."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self._kept.is_dead:
             self.close_connection = True
             return None
+        if self._kept.says is None:
+            time.sleep(600)
+        elif self._kept.says[0]:
+            self._send(*self._kept.says)
+            return None
         return gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body
 
     def _reply(self, code: int, document: dict[str, Any]) -> None:
-        body = json.dumps(document).encode()
+        self._send(code, json.dumps(document).encode())
+
+    def _send(self, code: int, body: bytes) -> None:
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))

@@ -1,15 +1,14 @@
-"""Verification of W&B's log on disk: what a full disk does not take, W&B drops silently.
+"""The records of W&B's log on disk.
 
 A `.wandb` file is a log in LevelDB's format: 7 bytes of header, then blocks of 32 KiB; each chunk has a
-checksum, a length and whether it begins or ends a record; a record says its own number.
+checksum, a length and whether it begins or ends a record.
 """
 
 from __future__ import annotations
 
 import struct
-import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,40 +19,6 @@ _FULL, _FIRST, _LAST = 1, 2, 4  # between a first and a last chunk there may be 
 
 class Damaged(ValueError):
     """A log that cannot be read to its end."""
-
-
-def holds_all(logs: Sequence[Path]) -> bool:
-    """Return whether the logs of one run, oldest first, hold it from first step to end without a gap.
-
-    An interrupted run has a log for each time it was continued; one that was told again from its record has
-    it all in the last.
-    """
-    for log in reversed(logs):
-        number, ended, first_step = 0, False, None
-        try:
-            for number, record in enumerate(records(log), 1):
-                if record.num != number:
-                    return False
-                ended = record.HasField("exit")
-                if first_step is None and record.HasField("history"):
-                    first_step = record.history.step.num
-        except Damaged:
-            return False
-        if not ended:
-            return False
-        if not first_step:  # from the start, or of no step
-            return True
-    return False
-
-
-def held_within(seconds: float, logs: Sequence[Path]) -> bool:
-    """Wait for W&B's own process, which writes some time after the call."""
-    deadline = time.monotonic() + seconds
-    while not holds_all(logs):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def records(log: Path) -> Iterator[Any]:

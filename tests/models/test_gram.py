@@ -39,8 +39,9 @@ def test_expected_risk_prompt_by_prompt(make, read_out, layers, noise):
         J = torch.zeros(2, 3, S_RBEE.shape[-1]).double()
         J[:, :2, :2], J[:, 2] = torch.eye(2), v_RE
         G = batch_last(J[:, None] @ S_RBEE @ J[:, None].mT)
-        given = G, v_RE[:, :2, None].expand(-1, -1, 6), law.query_token_root_RPK
-        by_stack = by_stack + gram.stack_expected_risk(*family.stack(), *given, read_out)
+        w, root = v_RE[:, :2, None].expand(-1, -1, 6), law.query_token_root_RPK
+        out = gram.stack_output(*family.stack(), G, root[..., None].expand(-1, -1, -1, 6))
+        by_stack = by_stack + gram.query_risk(out, w, root, read_out)
         for x_RE in law.query_root_RED.unbind(-1):
             query = torch.nn.functional.pad(x_RE[:, :2], (0, 1))[:, :, None].expand(-1, -1, 6)
             last = gram.stack_output(*family.stack(), G, query[:, :, None])[:, 0]

@@ -3,9 +3,7 @@
 import pytest
 import torch
 
-from icl.checks.giannou.support.unmasked_attention import unmasked_stack
 from icl.models import LSA, LinearTransformer
-from icl.models.giannou.columns import ColumnStack, Head, Layer, Rows
 from icl.random import generator
 from icl.tasks import ConditionedRegression
 
@@ -27,6 +25,11 @@ def model(layers=2, **settings):
     return LinearTransformer(family)
 
 
+def by_definition(heads, H_BPM):
+    """Return H + sum_h V_h H (K_h H)^T (Q_h H), eq. (3.1a)."""
+    return H_BPM + sum((V @ H_BPM) @ (K @ H_BPM).mT @ (Q @ H_BPM) for V, K, Q in heads)
+
+
 @pytest.mark.parametrize(
     "settings", [{}, {"width": 9, "rank": 2, "init_std": 0.3}, {"rank": 5, "layers": 3}], ids=str
 )
@@ -40,13 +43,15 @@ def test_it_is_the_papers_layers():
     """Compare with eq. (3.1a), which has no mask and no 1/n: V_h = P_h / n here, where the Gram matrix has
     it."""
     lsa, prompt, W = model(mask=False), prompts(law(constant=True)), D + 2
-    (P, Q), rows = lsa.parametrization.stack(), Rows({"z": W})
+    P, Q = lsa.parametrization.stack()
     identity = torch.eye(W, dtype=torch.float64)
     for r in range(len(SEEDS)):
-        heads = [[Head(P_PP / N, identity, Q_PP) for P_PP, Q_PP in zip(*pair, strict=True)] for pair in zip(P[r], Q[r], strict=True)]  # fmt: skip  # noqa: E501
-        stack = ColumnStack(rows, [Layer(layer) for layer in heads])
         H_BPM = torch.cat([prompt.context_RBNP[r], prompt.query_RBP[r][:, None]], 1).mT
-        read_B = lsa.parametrization.o[r, 0, 0] @ stack(H_BPM)[..., -1].mT
+        for values, queries in zip(P[r], Q[r], strict=True):
+            H_BPM = by_definition(
+                [(P_PP / N, identity, Q_PP) for P_PP, Q_PP in zip(values, queries, strict=True)], H_BPM
+            )
+        read_B = lsa.parametrization.o[r, 0, 0] @ H_BPM[..., -1].mT
         assert (read_B - lsa.predict(prompt)[r]).abs().max() < 1e-12 * read_B.abs().max()
 
 
@@ -56,9 +61,12 @@ def test_it_begins_at_the_scalar_family(read_in):
     scalars = [*a_L.tolist(), *beta_L.tolist(), c]
     lsa = model(mask=False, scalars=scalars, init_std=0.0, read_in=read_in)
     prompt = prompts(law(constant=True))
-    stack = unmasked_stack(a_L, beta_L, D, N)
     H_BPM = torch.cat([prompt.context_RBNP[0], prompt.query_RBP[0][:, None]], 1)[..., : D + 1].mT
-    expected_B = -c * stack(H_BPM)[..., D, -1]
+    of_x = torch.diag(torch.tensor([1.0] * D + [0.0]).double())
+    for a, beta in zip(a_L.tolist(), [*beta_L.tolist(), 0.0], strict=True):
+        moves = torch.diag(torch.tensor([-beta / N] * D + [-a / N]).double())
+        H_BPM = by_definition([(moves, of_x, of_x)], H_BPM)
+    expected_B = -c * H_BPM[..., D, -1]
     assert (lsa.predict(prompt)[0] - expected_B).abs().max() < 1e-6 * expected_B.abs().max()
 
 

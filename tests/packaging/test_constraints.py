@@ -5,7 +5,6 @@ import re
 import tomllib
 from pathlib import Path
 
-import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -52,11 +51,6 @@ def drawn_in(requirements: list[Requirement]) -> list[tuple[str, Requirement]]:
     return found
 
 
-def test_every_line_is_an_exact_public_version() -> None:
-    for line in (ROOT / "constraints.txt").read_text().splitlines():
-        assert not line or line.startswith("#") or re.fullmatch(r"[a-z0-9-]+==[0-9][a-z0-9.]*", line), line
-
-
 def test_all_that_is_drawn_in_is_pinned_within_its_range() -> None:
     pinned = pins()
     requirements = drawn_in(project_requirements())
@@ -69,19 +63,6 @@ def test_all_that_is_drawn_in_is_pinned_within_its_range() -> None:
         )
 
 
-def test_what_builds_the_package_is_pinned() -> None:
-    build_system = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]
-    names = {canonicalize_name(Requirement(line).name) for line in build_system["requires"]}
-    assert names | {"setuptools"} <= set(pins())
-
-
-def test_all_takes_every_extra_that_a_user_runs() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    (line,) = project["optional-dependencies"]["all"]
-    assert Requirement(line).extras == set(project["optional-dependencies"]) - {"all", "dev", "docs"}
-    assert Requirement(line).name == project["name"]
-
-
 def test_every_extra_that_a_text_names_exists() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     named: set[str] = set()
@@ -92,13 +73,3 @@ def test_every_extra_that_a_text_names_exists() -> None:
                 named |= set(re.findall(rf"{project['name']}\[(\w+)\]", text))
                 assert not re.search(r"pip install '?icl(?!-)\b", text), path  # another package's name
     assert named and named <= set(project["optional-dependencies"])
-
-
-def test_every_paper_is_cited() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    papers = [yaml.safe_load(path.read_text("utf-8")) for path in (ROOT / "conf" / "paper").glob("*.yaml")]
-    links = {paper["link"] for paper in papers if paper.get("link")}
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
-    assert links == set(project["urls"].values()) == {entry["url"] for entry in citation["references"]}
-    (number,) = re.findall(r"extends (\w+) papers", citation["abstract"])
-    assert f"{number} papers" in project["description"] and len(links) == 5 and number == "five"

@@ -96,15 +96,6 @@ def test_without_a_python_it_says_which_to_install(script: str, clone: Path, too
     assert not (clone / ".venv").exists()
 
 
-def test_without_venv_it_says_what_to_install(clone: Path, tools: Path) -> None:
-    put_python(tools, "python3", f'case "$*" in *ensurepip*) exit 1;; esac; exec "{sys.executable}" "$@"')
-    done = bash(str(clone / "scripts" / "reproduce.sh"), path=tools)
-    version = f"python3.{sys.version_info.minor}"
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"apt install {version}-venv" in done.stderr
-    assert not (clone / ".venv").exists()
-
-
 def test_a_finished_environment_is_kept_until_the_pins_change(clone: Path, tools: Path) -> None:
     working_python(tools)
     first = set_up(clone, tools)

@@ -17,7 +17,7 @@ NOTES = ["The proof's two steps are measured on 64 pairs, by words in S."]
 PROVENANCE = {
     "git": {"commit": "0123456789abcdef", "dirty": False},
     "versions": {"python": "3.12", "icl": "0.1.0", "torch": None},
-    "hardware": {"cpu": "A processor", "cores": 2, "gpu": None, "memory_bytes": 2**33},
+    "hardware": {"cpu": "A processor", "gpu": None},
     "threads": 1,
 }
 Make = Callable[..., ReportEntry]
@@ -46,7 +46,6 @@ def check(id: str = "one/theorem1", verdict: str = "holds", **changes: Any) -> R
         "bound": {"value": 1e-12, "source": "rounding: 64 eps, times all terms", "of": "gradient_norm"},
         "control": {"description": "at twice A", "measured": 0.5, "rejected": True},
         "remarks": REMARKS, "notes": [*REMARKS, *NOTES], "seconds": 0.5, "cached": False,
-        "details": [], "construction": None,
     }  # fmt: skip
     document |= {key: changes.pop(key) for key in list(changes) if key in document}
     record = {"fingerprint": "0" * 12, "date": "2026-01-01 00:00 UTC", "provenance": PROVENANCE, "seeds": [3]}
@@ -72,16 +71,14 @@ def figure(tmp_path: Path) -> Make:
         **changes: Any,
     ) -> ReportEntry:
         folder, name = tmp_path / "outputs/figures" / id / "laptop", "fig1"
-        files = {extension: folder / f"{name}.{extension}" for extension in ("png", "pdf", "csv", "md")}
+        files = {extension: folder / f"{name}.{extension}" for extension in ("png", "pdf")}
         png(files["png"])
         files["pdf"].write_bytes(b"%PDF-1.4")
-        files["csv"].write_text("panel,x,y\n")
-        files["md"].write_text(f"# {id}\n\n{caption}\n")
         if vector:
             files["svg"] = folder / f"{name}.svg"
             files["svg"].write_text(vector)
-        settings = {"task.dim": 5, "seeds": [0, 1], "train.steps": 4}
-        drawn_from = [{"name": "run", "run": "runs/one/first/0123456789ab", "settings": settings}]
+        config = {"task": {"dim": 5}, "seeds": [0, 1], "train": {"steps": 4}}
+        drawn_from = [{"name": "run", "run": "runs/one/first/0123456789ab", "config": config}]
         document = {
             "figure": id, "scale": "laptop", "files": {k: str(path) for k, path in files.items()},
             "claims": [{"verdict": "holds", "expected": "holds", **claim} for claim in claims],

@@ -2,9 +2,7 @@
 (scripts/chromium.sh).
 """
 
-import base64
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,9 +11,6 @@ from typing import Any
 
 import pytest
 
-from icl.config.search_path import ConfigDirs
-from icl.jobs.stored import catalog
-from icl.jobs.stored.report import papers
 from icl.report.content import Paper, ReportEntry, Term
 from icl.report.page import write_report
 from tests.report.browser import Browser, find
@@ -27,12 +22,6 @@ pytestmark = [
     pytest.mark.skipif(PROGRAM is None, reason="no Chromium or Chrome is installed"),
 ]
 LONG = "a_name_without_a_place_to_break_" * 6
-CONSTRUCTION = {
-    "rows": {"X": 3, LONG: 1},
-    "attention": LONG,
-    "parts": [{"first": 1, "times": 9, "layers": [{"says": LONG, "relu": None, "heads": [
-        {"equations": [LONG], "writes": ["X"], "value": [LONG], "key": ["X"], "query": ["X"]}]}]}],
-}  # fmt: skip
 TERMS = [Term("minimum", f"where $f$ is least, {LONG}")]
 PALE = """(() => {
   const part = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
@@ -59,7 +48,6 @@ def path(tmp_path: Path, figure: Make) -> Path:
         "one/wide", measured={LONG: [1e-16] * 40}, bound={"value": 1.0, "source": LONG},
         remarks=[LONG], notes=[LONG, f"a note {LONG}"],
         control={"description": LONG, "measured": 0.5, "rejected": True}, claim=LONG, command=f"icl {LONG}",
-        construction=CONSTRUCTION, details=[LONG],
     )  # fmt: skip
     odd_claim = {"claim": LONG, "measured": {LONG: LONG}, "bound": LONG}
     entries = [
@@ -185,25 +173,6 @@ def test_search_ranks_titles_first_and_the_phrase_before_its_words(
     assert [place for place, _ in search(tab, "figure")] == ["figure-one-fig1"], "filters narrow it"
 
 
-def test_a_row_opens_by_click_key_and_link(tab: Browser, path: Path) -> None:
-    tab.open(path)
-    assert tab.run("document.querySelectorAll('details[open]').length") == 0, "collapsed as delivered"
-    row = "document.getElementById('check-one-theorem1')"
-    tab.run(f"{row}.querySelector('summary').click()")
-    assert tab.run(f"{row}.open")
-    tab.run(f"{row}.open = false; {row}.querySelector('summary').focus()")
-    tab.key("Enter", 13)
-    assert tab.run(f"{row}.open")
-    follow(tab, "#figure-one-fig1-1")
-    assert tab.run("document.getElementById('figure-one-fig1').open"), "a claim's figure opens with it"
-    follow(tab, "#term-one-0")
-    assert tab.run("document.getElementById('term-one-0').getBoundingClientRect().height > 0")
-    tab.run("document.getElementById('all').click()")
-    assert tab.run("document.querySelectorAll('main details:not([open])').length") == 0
-    tab.run("document.getElementById('all').click()")
-    assert tab.run("document.querySelectorAll('main details[open]').length") == 0
-
-
 def test_the_keyboard_is_enough(tab: Browser, path: Path) -> None:
     tab.open(path)
     tab.key("Tab", 9)
@@ -234,15 +203,6 @@ def test_light_and_dark(tab: Browser, path: Path) -> None:
     tab.run("localStorage.clear()")
 
 
-def test_storage_may_be_refused(tab: Browser, path: Path) -> None:
-    refusal = "{get() { throw new DOMException('no', 'SecurityError'); }}"
-    with begun_with(tab, f"Object.defineProperty(window, 'localStorage', {refusal})"):
-        tab.open(path)
-        before = tab.run(BACKGROUND)
-        tab.run("document.getElementById('theme').click()")
-        assert tab.run(BACKGROUND) != before and complaints(tab) == []
-
-
 @pytest.mark.parametrize("width", [375, 720, 1280])
 def test_the_page_never_scrolls_sideways(tab: Browser, path: Path, width: int) -> None:
     tab.open(path, width=width)
@@ -255,38 +215,11 @@ def test_the_page_never_scrolls_sideways(tab: Browser, path: Path, width: int) -
     assert beyond == []
 
 
-@pytest.mark.parametrize("width", [375, 768, 1400])
-def test_no_formula_of_the_papers_is_cut_or_too_wide(tab: Browser, tmp_path: Path, width: int) -> None:
-    ids = catalog.papers(ConfigDirs())
-    shipped = catalog.entries("check", ConfigDirs())
-    entries = [replace(check(item.id, claim=item.title), formula=item.formula) for item in shipped]
-    told = content(*entries, papers=papers(ids, ConfigDirs()))
-    tab.open(write_report(tmp_path / "report", told), width=width)
-    tab.run("document.getElementById('all').click()")
-    assert tab.run("document.querySelectorAll('.formula').length") >= 50
-    cut = "(e) => e.scrollHeight > e.clientHeight"
-    assert tab.run(f"[...document.querySelectorAll('.formula, .terms dd')].filter({cut}).length") == 0
-    assert tab.run("document.documentElement.scrollWidth") <= width
-
-
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_is_legible(tab: Browser, path: Path, dark: bool) -> None:
     """Measure WCAG AA: 4.5 to 1, of every element with text of its own against the background it lies on."""
     tab.open(path, dark=dark)
     assert tab.run(PALE) == []
-
-
-def test_it_prints(tab: Browser, path: Path) -> None:
-    tab.open(path, dark=True)
-    content = base64.b64decode(tab.call("Page.printToPDF", printBackground=True)["data"])
-    assert content.startswith(b"%PDF") and len(re.findall(rb"/Type\s*/Page\b", content)) >= 2
-    tab.call("Emulation.setEmulatedMedia", media="print")
-    controls = "[...document.querySelectorAll('header, .filter, .copy')]"
-    assert tab.run(f"{controls}.every((e) => !e.getClientRects().length)")
-    assert tab.run(BACKGROUND) == "rgb(255, 255, 255)"
-    evidence = "[...document.querySelectorAll('.evidence p:not(.downloads, .links), .evidence td')]"
-    assert tab.run(f"{evidence}.every((e) => e.getClientRects().length)"), "print opens all"
-    tab.call("Emulation.setEmulatedMedia", media="")
 
 
 def test_a_page_that_fills_reloads_by_itself_unless_it_is_being_read(tab: Browser, tmp_path: Path) -> None:

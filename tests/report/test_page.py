@@ -14,9 +14,9 @@ import pytest
 
 from icl.config.search_path import ConfigDirs
 from icl.jobs.stored import catalog, report
-from icl.report.content import Highlight, MetricSummary, Paper, ReportedRun, ReportEntry, SweptRuns, Term
+from icl.report.content import Highlight, Paper, ReportEntry, Term
 from icl.report.mathematics import mathml, prose
-from icl.report.page import summary, write_report
+from icl.report.page import write_report
 from icl.runs import atomic
 from tests.report.conftest import CLAIMS, HOSTILE, Make, check, content, waiting
 
@@ -80,7 +80,7 @@ def test_every_statement_is_on_the_page(tmp_path: Path, figure: Make) -> None:
         "A paper", "Someone 2020", "The minimum is at A.", "gradient_norm", "2.10 × 10⁻¹⁶",
         "rounding: 64 ε, times all terms", "rejected",
         "at twice A", "the curve falls", "'almost 0'", "A curve.",
-        "commit 0123456789ab", "A processor, 2 cores, 8 GiB",
+        "commit 0123456789ab", "A processor",
         "icl check check=one/theorem1 scale=laptop", "icl figure figure=one/fig1", "train.steps",
     ):  # fmt: skip
         assert part in text, part
@@ -89,15 +89,6 @@ def test_every_statement_is_on_the_page(tmp_path: Path, figure: Make) -> None:
     (picture,) = found.all("img")
     assert (picture["width"], picture["height"]) == ("120", "60")
     assert "A curve." in picture["alt"] and "1 holds and 1 is known false." in picture["alt"]
-
-
-def test_a_picture_that_is_gone_is_said(tmp_path: Path, figure: Make) -> None:
-    entry = figure()
-    assert entry.document is not None
-    Path(entry.document["files"]["png"]).unlink()
-    found = page(tmp_path, entry)
-    assert not list(found.all("img"))
-    assert "The picture is gone." in found.text and "the curve falls" in found.text
 
 
 def test_the_projects_own_sentences_are_told_from_the_papers(tmp_path: Path, figure: Make) -> None:
@@ -129,46 +120,6 @@ def test_what_is_false_says_so_in_words_where_it_is_listed(tmp_path: Path, figur
     )
     (claim,) = re.findall(r'<li class="claim-row"[^>]*data-kind="fails".*?<details>', html, re.DOTALL)
     assert "0.1336" in claim, "a claim without a remark says what was measured"
-
-
-def test_a_figures_line_says_which_claims_are_false_and_figures_are_in_their_order(
-    tmp_path: Path, figure: Make
-) -> None:
-    untrue = [{"claim": f"claim {i} of x_0", "verdict": "fails", "expected": "fails"} for i in range(4)]
-    entries = [figure("one/fig10", untrue), figure("one/fig9"), check("one/b10"), check("one/b9")]
-    html = write_report(tmp_path / "report", content(*entries)).read_text()
-    parts = html.split('data-title="Figure 1"')[1:]
-    lines = [Page(part.partition("<summary>")[2].partition("</summary>")[0]).flat for part in parts]
-    assert "false: claim 0" in lines[1] and "and 2 more" in lines[1] and "claim 2" not in lines[1]
-    places = [html.index(f'id="{id}"') for id in ("check-one-b9", "check-one-b10", "figure-one-fig9")]
-    assert places == sorted(places) and places[-1] < html.index('id="figure-one-fig10"')
-
-
-def test_the_list_of_misprints_has_the_papers_decided_statements_only(tmp_path: Path, figure: Make) -> None:
-    entries = [
-        check("one/a", remarks=["Printed wrong. Twice."], notes=[]), check("one/b", remarks=[]),
-        check("one/c", "undecided", remarks=["Two heads come closer."]),
-        replace(check("one/d", remarks=["Ours."]), origin="icl"),
-    ]  # fmt: skip
-    _, _, listed = text_of(tmp_path, *entries).partition("Misprints, gaps and sharper statements")
-    listed = listed.partition("Terms")[0]
-    assert "· 1" in listed and "Printed wrong." in listed
-    assert not any(text in listed for text in ("Twice", "Two heads", "Ours"))
-
-
-def test_the_counts_agree_everywhere(tmp_path: Path, figure: Make) -> None:
-    """An entry without a result is no statement, in the lead, the bars and the rows alike."""
-    entries = [
-        check(),
-        figure(),
-        waiting(),
-        waiting("figure", "one/fig9", state="skipped", reason="no model"),
-    ]
-    found = page(tmp_path, *entries)
-    rows = [attributes for _, attributes in found.tags if "data-statement" in attributes]
-    assert len(rows) == 3 and "Of 3 statements" in found.flat
-    assert {row["data-kind"] for row in rows} == {"holds", "fails"}
-    assert "✓ 2 hold ✗ 1 known false" in found.flat
 
 
 def test_what_is_not_as_expected_needs_attention(tmp_path: Path) -> None:
@@ -260,16 +211,6 @@ def test_headings_labels_and_links_are_in_order(tmp_path: Path, figure: Make) ->
     assert all(picture["alt"] for picture in found.all("img"))
 
 
-def test_records_of_other_code_are_told_apart(tmp_path: Path) -> None:
-    elsewhere = {"provenance": {"git": None, "hardware": {}, "versions": {}}}
-    other = replace(check("one/b"), record={**check().record, **elsewhere})
-    unknown = replace(check("one/c"), record={})
-    text = text_of(tmp_path, check(), check("one/d"), other, unknown)
-    for part in ("commit 0123456789ab", "not under version control", "unknown: no record"):
-        assert part in text, part
-    assert "2: one/theorem1, one/d" in text
-
-
 def test_the_page_is_there_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_report(tmp_path, content(check()))
     before = path.read_bytes()
@@ -282,22 +223,6 @@ def test_the_page_is_there_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytes
         write_report(tmp_path, content(check("one/other")))
     assert path.read_bytes() == before
     assert {p.name for p in tmp_path.iterdir()} == {"index.html", "laptop.html", "files"}
-
-
-def test_the_same_book_makes_the_same_page(tmp_path: Path, figure: Make) -> None:
-    told = content(check(), figure())
-    assert len({write_report(tmp_path / name, told).read_bytes() for name in ("a", "a", "b")}) == 1
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "sentence"),
-    [
-        (["holds"], "1 holds."), (["holds", "holds"], "2 hold."), ([], ""),
-        (["holds", "fails", "undecided"], "1 holds, 1 is known false and 1 is undecided."),
-    ],
-)  # fmt: skip
-def test_summary(verdicts: list[str], sentence: str) -> None:
-    assert summary(content(*(check(f"one/{i}", verdict) for i, verdict in enumerate(verdicts)))) == sentence
 
 
 def test_a_module_of_the_report_needs_no_torch_and_jinja_only_to_write() -> None:
@@ -327,19 +252,10 @@ def test_a_page_of_another_scale_replaces_none_and_the_fullest_is_the_index(tmp_
         assert {"laptop.html", "smoke.html", "laptop-one.html"} <= links
 
 
-def test_a_claim_is_shown_in_mathematics_and_nothing_else_comes_in_with_it(tmp_path: Path) -> None:
-    bad = check("one/b", formula=rf"\href{{{HOSTILE}}}{{x}}")
-    found = page(tmp_path, check(formula=r"\min_A f = \frac{1}{2}"), bad)
-    tags = [tag for tag, _ in found.tags]
-    assert "math" in tags and "mfrac" in tags and len(list(found.all("script"))) == 1
-    assert not list(found.all("img")) and not any("javascript" in str(link) for link in found.all("a"))
-
-
 def test_every_shipped_formula_and_text_becomes_mathml() -> None:
     formulas = [entry.formula for entry in catalog.entries("check", ConfigDirs()) if entry.formula]
     assert len(formulas) >= 50
     papers = report.papers(catalog.papers(ConfigDirs()), ConfigDirs())
-    formulas += [form.formula for paper in papers for form in paper.closed_forms]
     texts = [term.text for paper in papers for term in paper.terms]
     texts += [text for paper in papers for highlight in paper.highlights for text in highlight.text]
     wrong = [latex for latex in formulas if not mathml(latex).startswith("<math")]
@@ -362,37 +278,3 @@ def test_a_story_tells_the_numbers_of_the_records_and_leaves_out_what_is_not_the
     assert "What was found" not in text_of(tmp_path, figure(), papers=[paper])
     other = check(verdict="fails")
     assert "What was found" not in text_of(tmp_path, other, papers=[paper]), "it came out otherwise"
-
-
-def test_a_term_in_a_claim_leads_to_its_definition(tmp_path: Path) -> None:
-    terms = [Term("eq. (8)", "layers with $A$", "one matrix a layer"), Term("S", "a set")]
-    terms.append(Term("Sets", "other sets"))
-    claim = "Eq. (8) on S; eq. (81) is another."
-    found = page(tmp_path, check(claim=claim), papers=[Paper("one", "A paper", terms=terms)])
-    links = [(link["href"], link["title"]) for link in found.all("a") if link.get("class") == "term"]
-    assert links == [("#term-one-0", "one matrix a layer"), ("#term-one-1", "a set")]
-    assert claim in found.text and {"term-one-0", "term-one-1"} <= {a.get("id") for _, a in found.tags}
-
-
-def test_runs_and_sweeps_are_shown_with_their_intervals(tmp_path: Path) -> None:
-    numbers = [MetricSummary("exact_risk", "exact", 0.25, 0.2, 0.3)]
-    run = ReportedRun("mine/first n=4", "runs/mine/first/0123", numbers, seeds=[0, 1], steps=10)
-    failed = ReportedRun("mine/first n=5", "p", [], "failed", [0], warnings=["NaN from step 3 on"])
-    best = ReportedRun("lr=0.1", "", numbers)
-    sweep = SweptRuns("train mine/first", "sweeps/4567", {"done": 2}, [best], "lr=0.1")
-    told = content(check())
-    told = replace(told, runs=[run, failed], sweeps=[sweep], figure_runs={"one/fig1": 3, "one/x": 1})
-    text = Page(write_report(tmp_path / "report", told).read_text()).flat
-    assert "best lr=0.1" in text and "exact_risk (exact) 0.25 [0.2, 0.3]" in text
-    for part in ("mine/first n=4", "10[0, 1]0.25 [0.2, 0.3]", "mine/first n=5 NaN from step 3 on failed"):
-        assert part in re.sub("(?<=n=5)(?=N)|(?<=on)(?=failed)", " ", text), part
-    assert "4 runs that figures trained for themselves" in text and "one/fig1: 3, one/x: 1" in text
-
-
-def test_settings_that_records_of_a_figure_share_stand_once(tmp_path: Path, figure: Make) -> None:
-    entry = figure()
-    settings = [{"task.dim": 5, "model.layers": layers} for layers in (1, 2)]
-    drawn = [{"name": "run", "run": f"runs/one/{i}", "settings": own} for i, own in enumerate(settings)]
-    text = text_of(tmp_path, replace(entry, document={**(entry.document or {}), "drawn_from": drawn}))
-    assert text.count("task.dim") == 1 and text.count("model.layers") == 2
-    assert "All records" in text and "runs/one/1" in text

@@ -75,9 +75,6 @@ def test_the_heading_and_the_panels_of_a_statement(figure: Make) -> None:
     assert headed(title="Theorem 1: a layer") == ("Theorem 1: a layer", "Theorem 1")
     assert headed(title="one/gd", reference="Section 5") == ("Section 5", "Section 5")
     assert headed(title="", reference="") == ("one/gd", "one/gd")
-    claims = [{"claim": f"{start} falls"} for start in ("(a)-(c) it", "(b) it", "(a) and (d) it", "it")]
-    found = statements(content(figure(claims=claims)))
-    assert [s.panels for s in found] == [("a", "b", "c"), ("b",), ("a", "d"), ()]
 
 
 def test_a_document_may_say_itself_in_sentences_and_name_its_numbers(figure: Make) -> None:

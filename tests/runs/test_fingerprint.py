@@ -1,10 +1,9 @@
 import hashlib
-import json
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from icl.errors import InputError
@@ -17,12 +16,6 @@ VALUES = st.recursive(
     max_leaves=12,
 )
 DOCUMENTS = st.dictionaries(st.text(), VALUES, max_size=4)
-# Few enough that two draws often agree.
-FEW = st.dictionaries(
-    st.sampled_from("ab"),
-    st.sampled_from([0, 0.0, -0.0, 1, 1.0, True, "1", None, 0.5, [], [1], [1.0], {}]),
-    max_size=2,
-)
 
 
 def disguised(value):
@@ -35,35 +28,14 @@ def disguised(value):
         return np.bool_(value)
     if isinstance(value, int):
         return float(value) if abs(value) < 2**53 else value
-    if isinstance(value, float):
-        return np.float64(value)
-    return value
+    return np.float64(value) if isinstance(value, float) else value
 
 
-def text(value):
-    """Return an independent canonical form: Python's own equality of numbers, types spelled out."""
-    if isinstance(value, dict):
-        return "{" + ",".join(sorted(json.dumps(key) + text(value[key]) for key in value)) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(text, value)) + "]"
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return f"number {hash(value)} {value + 0.0}"
-    return f"{type(value).__name__} {value!r}"
-
-
-@settings(deadline=None)
 @given(DOCUMENTS)
 def test_disguise_does_not_matter(document):
     assert fingerprint(document) == fingerprint(disguised(document))
 
 
-@settings(deadline=None)
-@given(FEW, FEW)
-def test_differs_exactly_where_values_differ(one, other):
-    assert (fingerprint(one) == fingerprint(other)) == (text(one) == text(other))
-
-
-@settings(deadline=None)
 @given(DOCUMENTS, st.floats(allow_nan=False, allow_infinity=False))
 def test_every_bit_of_a_float_counts(document, value):
     moved = math.nextafter(value, math.inf)
@@ -77,9 +49,10 @@ def test_form_and_value_stay_what_they_were():
     assert fingerprint(document) == hashlib.sha256(form).hexdigest()[:12]
 
 
-def test_one_is_not_true_and_infinity_not_a_word():
-    distinct = [True, 1, "1", None, "None", math.inf, -math.inf, "Infinity", [], {}, [[]]]
+def test_other_values_have_other_fingerprints():
+    distinct = [True, 1, "1", None, "None", math.inf, -math.inf, "Infinity", 0.5, [], {}, [[]], [1], {"a": 1}]
     assert len({fingerprint({"x": value}) for value in distinct}) == len(distinct)
+    assert fingerprint({"x": -0.0}) == fingerprint({"x": 0})
 
 
 @pytest.mark.parametrize("nan", [math.nan, np.float32("nan"), [1.0, math.nan], np.array([math.nan])])

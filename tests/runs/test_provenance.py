@@ -10,15 +10,13 @@ import pytest
 from icl.runs import documents, provenance
 
 
-def test_names_what_it_ran_on():
+def test_names_what_it_ran_on_and_not_the_machine():
     found = json.loads(documents.dumps(provenance.provenance()))
-    assert set(found) == {"git", "versions", "hardware", "threads", "host", "instruction_set"}
-    assert found["instruction_set"] in (None, "baseline", "avx2", "avx512")
-    assert found["versions"]["python"] == platform.python_version()
-    assert found["versions"]["numpy"] == metadata.version("numpy")
+    assert set(found) == {"git", "versions", "hardware", "threads"}
     assert set(found["versions"]) == {"python", "torch", "numpy", "lightning", "hydra", "icl"}
-    assert found["hardware"]["cpu"] and found["hardware"]["cores"] >= 1
-    assert found["hardware"]["memory_bytes"] > 2**28
+    assert found["versions"]["numpy"] == metadata.version("numpy")
+    assert set(found["hardware"]) == {"cpu", "gpu"} and found["hardware"]["cpu"]
+    assert platform.node() not in json.dumps(found)
 
 
 def git(folder, *arguments):
@@ -39,9 +37,6 @@ def test_git_state(tmp_path, monkeypatch):
     git(tmp_path, "add", "icl")
     git(tmp_path, "commit", "-qm", "first")
     assert state(package) == {"commit": git(tmp_path, "rev-parse", "HEAD"), "dirty": False}
-    index = (tmp_path / ".git/index").read_bytes()
-    os.utime(package / "a.py", (1, 1))
-    assert state(package)["dirty"] is False and (tmp_path / ".git/index").read_bytes() == index, "is written"
     (package / "a.py").write_text("x = 2\n")
     assert state(package)["dirty"] is True
     monkeypatch.setenv("PATH", str(tmp_path))

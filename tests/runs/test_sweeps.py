@@ -8,21 +8,21 @@ import pytest
 
 from icl.errors import InputError
 from icl.runs.documents import write_record
-from icl.runs.lock import Lock
+from icl.runs.lock import locked
 from icl.runs.sweeps import Outcome, StoredSweep, SweptJob, read_sweep, stored_sweeps
 
 OVERRIDES = [("optimizer.lr=0.1", "seed=0"), ("optimizer.lr=0.1", "seed=1"),
              ("optimizer.lr=0.2", "seed=0"), ("optimizer.lr=0.2", "seed=1")]  # fmt: skip
 
 
-def of_today(record: Any, _: Path) -> Any:
-    """Return the digest that a record has, as if no code had changed."""
-    return record.get("digest")
+@pytest.fixture(autouse=True)
+def as_if_no_code_had_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("icl.runs.sweeps.current_digest", lambda record, _: record.get("digest"))
 
 
 def a_sweep(outputs: Path, metric: str | None = None) -> StoredSweep:
     jobs = [
-        SweptJob(("format=json", *own), "ahn/theorem3", f"{i:012x}", f"group{i // 2}", (i % 2,))
+        SweptJob(("format=json", *own), "ahn/theorem3", f"{i:012x}", (i % 2,))
         for i, own in enumerate(OVERRIDES)
     ]  # fmt: skip
     return StoredSweep(outputs / "sweeps" / ("a" * 12), "train", tuple(jobs), metric)
@@ -33,7 +33,7 @@ def done(loss: float, i: int, risk: float | None = None) -> Outcome:
 
 
 def record(sweep: StoredSweep, i: int, **run: Any) -> Path:
-    folder = sweep.outcome(sweep.jobs[i], of_today).path
+    folder = sweep.outcome(sweep.jobs[i]).path
     folder.mkdir(parents=True)
     own = {"schema": 1, "status": "running", "experiment": sweep.jobs[i].id, "fingerprint": folder.name}
     write_record(folder / "run.json", own | run)
@@ -44,15 +44,12 @@ def test_states_are_those_of_the_records(tmp_path: Path) -> None:
     sweep = a_sweep(tmp_path)
     sweep.write()
     record(sweep, 0, status="done", metrics={"loss": {"mean": 0.5, "by_seed": {"0": 0.5}}})
-    trace = record(sweep, 1, status="failed") / "traceback.txt"
-    trace.write_text(
-        "Traceback (most recent call last):\n  File 'x'\n    f()\nDiverged: at step 3\nand more\n"
-    )
-    with Lock(record(sweep, 2) / "lock"):
-        found = [sweep.outcome(job, of_today) for job in read_sweep(sweep.folder).jobs]
+    record(sweep, 1, status="failed", error="Diverged: at step 3")
+    with locked(record(sweep, 2) / "lock"):
+        found = [sweep.outcome(job) for job in read_sweep(sweep.folder).jobs]
     assert [outcome.state for outcome in found] == ["done", "failed", "running", "waiting"]
     assert found[0].metrics == {"loss": {"0": 0.5}} and found[1].error == "Diverged: at step 3"
-    assert sweep.outcome(sweep.jobs[2], of_today).state == "interrupted"
+    assert sweep.outcome(sweep.jobs[2]).state == "interrupted"
 
 
 def test_the_table_and_what_is_averaged_of_it(tmp_path: Path) -> None:

@@ -15,13 +15,8 @@ import numpy as np
 import pytest
 
 import icl as package
-from icl.config.session import Session
-from icl.events import Event, StateChanged
-from icl.jobs.execution.cluster import Cluster
-from icl.jobs.execution.task import QueuedRequest
-from icl.jobs.execution.workers import run_tasks
-from tests.commands import Run
-from tests.faults.test_launchers import Counts
+from tests.commands import Run, tiny_argv
+from tests.two_processes import run
 
 ROOT = Path(__file__).parents[2]
 FOLDER = os.environ.get("ICL_SLURM")
@@ -31,10 +26,17 @@ pytestmark = [
     pytest.mark.skipif(FOLDER is None, reason="no Slurm: tests/slurm/start.sh FOLDER, then ICL_SLURM=FOLDER"),
 ]
 JOB = [
-    "cluster=slurm",
-    "cluster.memory_gb=1",
-    "cluster.setup=['export MASTER_ADDR=127.0.0.1']",
+    "-m",
+    "hydra/launcher=submitit_slurm",
+    "hydra.launcher.mem_gb=1",
+    "hydra.launcher.setup=['export MASTER_ADDR=127.0.0.1']",
     "format=json",
+]
+NODES = ["trainer.num_nodes=2", "hydra.launcher.nodes=2"]
+SHORT = [
+    "hydra.launcher.timeout_min=2",
+    "hydra.launcher.signal_delay_s=20",
+    "hydra.launcher.max_num_timeout=5",
 ]
 DOUBLE = ["trainer.precision=64-true", "trainer.accelerator=cpu"]
 HELD = """
@@ -59,7 +61,6 @@ def slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             monkeypatch.setenv(name, value)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(tmp_path)]))
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("ICL_PACKAGES", "held_lab")
     monkeypatch.setenv("HELD_GO", str(tmp_path / "go"))
 
 
@@ -79,7 +80,7 @@ def assert_same(first: Path, second: Path) -> None:
 def test_an_array(tiny: Run, outputs: Path) -> None:
     found = tiny(*JOB, *DOUBLE, "seed=range(3)").json
     assert found["done"] == 3 and found["cached"] == 0
-    assert {path.name for path in outputs.glob("sweeps/*/*")} == {"sweep.csv", "sweep.json"}
+    assert {path.name for path in outputs.glob("sweeps/*/*")} == {".submitit", "sweep.csv", "sweep.json"}
     jobs = subprocess.run(
         ["scontrol", "-o", "show", "jobs"], capture_output=True, text=True, check=True
     ).stdout
@@ -89,18 +90,23 @@ def test_an_array(tiny: Run, outputs: Path) -> None:
     assert_same(elsewhere, outputs)
 
 
+def two_processes_here(outputs: Path, *more: str) -> None:
+    done = run(outputs.parent, [*tiny_argv(*DOUBLE, *more), "logger=none", f"paths.outputs={outputs}"])
+    assert done.code == 0, done.err
+
+
 def test_one_run_on_two_nodes(tiny: Run, outputs: Path) -> None:
-    found = tiny(*JOB, *DOUBLE, "trainer.num_nodes=2").json
+    found = tiny(*JOB, *DOUBLE, *NODES).json
     assert found["done"] == 1
     outputs.rename(elsewhere := outputs.with_name("elsewhere"))
-    tiny(*DOUBLE, "trainer.devices=2")  # two processes here: the same prompts
+    two_processes_here(outputs, "trainer.devices=2")  # the same prompts
     assert_same(elsewhere, outputs)
 
 
-@pytest.mark.parametrize("of", [["seed=0,1"], ["trainer.num_nodes=2", "seed=0"]], ids=["array", "two nodes"])
+@pytest.mark.parametrize("of", [["seed=0,1"], ["seed=0", *NODES]], ids=["array", "two nodes"])
 def test_its_time_is_over(of: list[str], tiny: Run, outputs: Path, tmp_path: Path) -> None:
     """Save, queue again, and end as if it had had the time."""
-    held = ["~optimizer.schedule", "+optimizer.schedule._target_=held_lab.Held", "train.steps=3000",
+    held = ["schedule=constant", "schedule._target_=held_lab.Held", "train.steps=3000",
             "train.steps_per_batch=100", "train.log_every=100",
             "callbacks.checkpoint.seconds=1000"]  # fmt: skip
     over = threading.Event()
@@ -115,23 +121,15 @@ def test_its_time_is_over(of: list[str], tiny: Run, outputs: Path, tmp_path: Pat
     watching = threading.Thread(target=let_go)
     watching.start()
     try:
-        found = tiny(*JOB, *DOUBLE, *held, *of, "cluster.minutes=2", "cluster.grace=20").json
+        found = tiny(*JOB, *DOUBLE, *held, *of, *SHORT).json
     finally:
         over.set()
         watching.join()
     assert (tmp_path / "go").exists() and found["failed"] == 0
     assert all(result["document"]["resumed"] for result in found["results"])
     outputs.rename(elsewhere := outputs.with_name("elsewhere"))
-    here = [arg.replace("num_nodes", "devices") for arg in of]
-    tiny("-m", *DOUBLE, *held, *here)
+    if len(of) == 1:
+        tiny("-m", *DOUBLE, *held, *of)
+    else:
+        two_processes_here(outputs, *held, "trainer.devices=2", of[0])
     assert_same(elsewhere, outputs)
-
-
-def test_items_of_a_reproduce(tmp_path: Path) -> None:
-    heard: list[Event] = []
-    requests: list[Any] = [Counts("again", ends=1), Counts("fails", then="fails")]
-    cluster = Cluster("slurm", minutes=5, memory_gb=1)
-    run_tasks([QueuedRequest(request, Session(tmp_path)) for request in requests], 1, heard.append, cluster)
-    ended = {e.item.id: e for e in heard if isinstance(e, StateChanged) and e.state != "running"}
-    assert ended["again"].document == {"started": 2, "by zero": None}
-    assert ended["fails"].text == "ZeroDivisionError: division by zero"

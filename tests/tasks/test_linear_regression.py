@@ -10,7 +10,7 @@ from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.tasks.linear_regression import PAPER_EIGENVALUES, haar_orthogonal
-from icl.theory.quadratic import LabelMoments, mean_gram, second_gram
+from icl.tasks.quadratic import LabelMoments, mean_gram, second_gram
 
 SIGMAS = 5.0
 COVARIANCE = [[2.0, 0.5], [0.5, 1.0]]

@@ -9,8 +9,8 @@ from icl.models import Encoder, Full, LinearTransformer
 from icl.random import generator
 from icl.tasks import LogisticRegression
 from icl.tasks.estimators import SampledTokens
+from icl.tasks.logistic_loss import LogisticLoss
 from icl.tasks.logistic_regression import TOLERANCE, SampledParameters
-from icl.theory.logistic import LogisticLoss
 
 SEEDS = [3, 0]
 

@@ -1,107 +1,132 @@
-"""Tests of one run over several processes: two of them, here, on the CPU."""
+"""Tests of one run over several processes: two of them, here, on the CPU, as a user starts them."""
 
 import json
-import os
-import sys
+import signal
 from pathlib import Path
 
 import pytest
-from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from icl.cli import main
-from icl.training import launch
-from icl.training.launch import detect_environment, launched_externally
-from tests.commands import TINY, Run, assert_refused
-from tests.processes import SERVER
-from tests.two_processes import SHARED, Forked, assert_by_hand
+import icl as package
+from icl.training.processes import World, rank_of, world
+from tests.commands import Run, assert_refused
+from tests.two_processes import TWO, assert_by_hand, train
 
 
 @pytest.mark.slow
-def test_two_processes(
-    tiny: Run,
-    outputs: Path,
-    witness: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Fork, which costs seconds less; the last is an interpreter of its own, as for a user."""
-    own_interpreter = launch.start_other
-    monkeypatch.setattr(launch, "start_other", Forked)
-    whole = tiny(*SHARED).json
-    assert_by_hand(whole["run_dir"], witness)
-    assert tiny(*SHARED).json["cached"]
-
-    monkeypatch.setattr(launch, "start_other", own_interpreter)
-    (witness / "fail").touch()
-    failed = tiny(*SHARED, "force=true")
-    assert failed.code == 4 and "another process of this run failed or was ended" in failed.err
-    assert "ValueError: made to fail" in failed.err
-
-
-def _torchrun(argv: list[str], out: str) -> None:
-    """Start as `torchrun --standalone --nproc-per-node=2` does, with forked processes."""
-    os.environ["ICL_PACKAGES"] = "witness_lab"
-    os.dup2(os.open(out, os.O_WRONLY | os.O_CREAT), 1)
-    where = {"rdzv_backend": "c10d", "rdzv_endpoint": "localhost:0", "run_id": "tests"}
-    elastic_launch(LaunchConfig(1, 1, 2, start_method="fork", **where), _command)(argv)
-
-
-def _command(argv: list[str]) -> None:
-    assert main(argv) == 0
-    sys.stdout.flush()
+def test_two_processes_are_one_that_takes_the_mean(witness: Path) -> None:
+    first = train(witness).json
+    assert_by_hand(first["run_dir"], witness)
+    assert train(witness).json["cached"]
 
 
 @pytest.mark.slow
-def test_two_processes_of_torchrun(outputs: Path, witness: Path) -> None:
-    """Compare with two processes of which the first has started the other: one record, one document."""
-    argv = ["train", *TINY, *SHARED, "logger=none", f"paths.outputs={outputs}"]
-    process = SERVER.Process(target=_torchrun, args=(argv, str(witness / "out")))
-    process.start()
-    process.join()
-    assert process.exitcode == 0
-    document = json.loads((witness / "out").read_text())
+def test_two_processes_of_torchrun(witness: Path) -> None:
+    """One record, one document, of two processes of which neither has started the other."""
+    runner = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    document = train(witness, under=runner).json
     assert document["status"] == "done" and not document["cached"]
     assert_by_hand(document["run_dir"], witness)
+    assert train(witness, under=runner).json["cached"]
+
+
+LSA = ["experiment=giannou/lsa", "model.heads=1"]
+CURRICULUM = [*LSA, "callbacks.curriculum.every=2", "callbacks.curriculum.dims=1"]
+GROWTH = [*LSA, "model.layers=3", "callbacks.growth.every=2"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("overrides", [CURRICULUM, GROWTH], ids=["curriculum", "growth"])
+def test_every_process_has_the_callbacks_that_train(witness: Path, overrides: list[str]) -> None:
+    document = train(witness, *overrides).json
+    assert document["status"] == "done"
+    assert_by_hand(document["run_dir"], witness, *overrides)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_signal_to_either_process_stops_both_and_the_run_resumes(witness: Path, rank: int) -> None:
+    (witness / f"stop-{rank}").touch()
+    stopped = train(witness)
+    assert (stopped.code, stopped.out) == (143, "") and "interrupted" in stopped.err, stopped.err
+    (run_json,) = witness.glob("outputs/runs/*/*/*/run.json")
+    assert json.loads(run_json.read_text())["status"] == "interrupted"
+    assert not (witness / "4-0.pt").exists() and not (witness / "4-1.pt").exists()
+    (witness / f"stop-{rank}").unlink()
+    rest = train(witness).json
+    assert rest["resumed"] and not rest["cached"]
+    assert_by_hand(rest["run_dir"], witness)
+    one = package.load_run(rest["run_dir"])
+    weights = {name: array.tobytes() for name, array in one.weights.items()}
+    other = package.load_run(train(witness, "force=true").json["run_dir"])
+    assert one.metrics == other.metrics
+    assert weights == {name: array.tobytes() for name, array in other.weights.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["fail-1", "die-1", "fail-0"])
+def test_a_process_that_is_lost_fails_the_run(witness: Path, how: str) -> None:
+    (witness / how).touch()
+    failed = train(witness)
+    assert failed.code == 4 and failed.out == "", failed.err
+    assert ("made to fail" in failed.err) == how.startswith("fail"), failed.err
+    assert ("another process of this run failed or was ended" in failed.err) == (how != "die-0"), failed.err
+    (run_json,) = witness.glob("outputs/runs/*/*/*/run.json")
+    assert json.loads(run_json.read_text())["status"] == "failed"
+    (witness / how).unlink()
+    assert_by_hand(train(witness).json["run_dir"], witness)
+
+
+@pytest.mark.slow
+def test_a_process_that_never_comes_is_not_waited_for(witness: Path) -> None:
+    """Lightning ends the other within seconds; what is killed continues."""
+    (witness / "absent").touch()
+    assert train(witness).code == -signal.SIGKILL
+    (witness / "absent").unlink()
+    assert_by_hand(train(witness).json["run_dir"], witness)
+
+
+TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "2", "RANK": "0", "GROUP_RANK": "0",
+            "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}  # fmt: skip
+UNDER_MULTIRUN = "under -m only hydra/launcher=submitit_slurm starts them"
 
 
 @pytest.mark.parametrize(
-    ("overrides", "said"),
+    ("given", "overrides", "said"),
     [
-        ([], "trainer.devices=1: torchrun has started 2 processes"),
-        (["trainer.devices=4"], "need 4 processes, 2 were started"),
-        (["-m", "trainer.devices=2"], "-m: torchrun starts the processes of one run"),
+        (TORCHRUN, [], "trainer.devices=1: torchrun has started 2 processes"),
+        (TORCHRUN, ["trainer.devices=4"], "need 4 processes, 2 were started"),
+        (TORCHRUN, ["-m", "trainer.devices=2"], UNDER_MULTIRUN),
+        ({}, ["trainer.num_nodes=2"], "trainer.num_nodes=2: the processes of the other nodes were not"),
+        ({}, ["-m", *TWO[:1], "seed=0,1"], UNDER_MULTIRUN),
     ],
 )
-def test_refused_of_torchrun(
+def test_refused(
+    given: dict[str, str],
     overrides: list[str],
     said: str,
     tiny: Run,
     outputs: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    given = {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "2", "RANK": "1", "GROUP_RANK": "0",
-             "LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}  # fmt: skip
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     assert_refused(tiny(*overrides), said, outputs)
 
 
-def test_places_that_somebody_else_gave(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert detect_environment() is None and not launched_externally(2, 1)
+def test_processes_that_others_have_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert world() == World() and rank_of(2, 1) == 0
     given = {"SLURM_STEP_ID": "0", "SLURM_NTASKS": "4", "SLURM_PROCID": "3", "SLURM_NODEID": "1",
              "SLURM_LOCALID": "1", "SLURM_JOB_ID": "71234", "MASTER_ADDR": "10.0.0.1"}  # fmt: skip
     for name, value in given.items():
         monkeypatch.setenv(name, value)
-    assert detect_environment() == (4, 3, 1, 1, "10.0.0.1:16234")
-    assert launched_externally(4, 2) and not launched_externally(
-        1, 1
-    )  # tasks of srun's may be runs of their own
+    assert world() == World(4, 3, "srun")
+    assert rank_of(4, 2) == 3 and rank_of(1, 1) == 0  # tasks of srun's may be runs of their own
     with pytest.raises(ValueError, match="need 2 processes, 4 were started"):
-        launched_externally(2, 1)
-    by_torchrun = {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "8", "RANK": "5", "GROUP_RANK": "1",
-                   "LOCAL_RANK": "1", "MASTER_ADDR": "10.0.0.2", "MASTER_PORT": "29500"}  # fmt: skip
+        rank_of(2, 1)
+    by_torchrun = {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "8", "RANK": "5", "LOCAL_RANK": "1"}
     with monkeypatch.context() as patched:  # as `srun torchrun` does
         for name, value in by_torchrun.items():
             patched.setenv(name, value)
-        assert detect_environment() == (8, 5, 1, 1, "10.0.0.2:29500") and launched_externally(8, 2)
+        assert world() == World(8, 5, "torchrun") and rank_of(8, 2) == 5
     monkeypatch.setenv("SLURM_STEP_ID", str(2**32 - 6))  # an interactive step is a shell
-    assert detect_environment() is None
+    assert world() == World()

@@ -1,5 +1,6 @@
 """Tests that the model of a finished run is a torch module like any other."""
 
+import dataclasses
 import warnings
 from typing import Any
 
@@ -10,14 +11,17 @@ import torch
 from icl.errors import InputError
 from icl.models import Encoder, LinearTransformer, MultiHead, SparseA, SparseAB
 from icl.tasks import LinearRegression
-from icl.training.load import Predictor
+from icl.training.load import Predictor, restored
+from tests.plans import MakePlan, train_one
 
 SEEDS = (0, 1)
+ENCODER: dict[str, Any] = {"layers": 2, "width": 8, "heads": 2, "hidden": 8, "init_std": 0.3}
+TASK = {"_target_": "icl.tasks.LinearRegression", "dim": 2, "context": 6, "task_covariance": "inverse"}
 KINDS = {
     "gram": lambda: LinearTransformer(SparseAB(3, 2, 0.3)),
     "tokens": lambda: LinearTransformer(MultiHead(3, 2, 2, 0.3), "tokens"),
     "softmax": lambda: LinearTransformer(MultiHead(3, 2, 1, 0.3), "tokens", "softmax"),
-    "encoder": lambda: Encoder(3, width=8, heads=2, hidden=8, init_std=0.3),
+    "encoder": lambda: Encoder(3, **ENCODER),
 }
 
 
@@ -30,10 +34,10 @@ def model(request: pytest.FixtureRequest) -> Predictor:
     return Predictor(transformer, LinearRegression(dim=3, context=5, guess_vector_norm=0.5).law(SEEDS))
 
 
-def prompts(batch: int = 4, dtype: torch.dtype = torch.float64) -> tuple[torch.Tensor, ...]:
+def prompts(batch: int = 4, N: int = 5, D: int = 3) -> tuple[torch.Tensor, ...]:
     rng = np.random.default_rng(batch)
-    shapes = (batch, 5, 3), (batch, 5), (batch, 3)
-    return tuple(torch.from_numpy(rng.standard_normal(shape)).to(dtype) for shape in shapes)
+    shapes = (batch, N, D), (batch, N), (batch, D)
+    return tuple(torch.from_numpy(rng.standard_normal(shape)) for shape in shapes)
 
 
 def test_tensors_arrays_and_lists_are_the_same(model: Predictor) -> None:
@@ -42,6 +46,7 @@ def test_tensors_arrays_and_lists_are_the_same(model: Predictor) -> None:
     assert found.dtype == torch.float64 and found.shape == (2, 4)
     assert torch.equal(found, model(*(tensor.numpy() for tensor in given)))
     assert torch.equal(found, model(*(tensor.tolist() for tensor in given)))
+    torch.testing.assert_close(model(*(tensor[0] for tensor in given)), found[:, 0])
 
 
 def test_gradients_in_what_it_reads(model: Predictor) -> None:
@@ -55,21 +60,17 @@ def test_it_moves(model: Predictor) -> None:
     found = model.float()(*given)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found.double(), wanted, rtol=1e-3, atol=1e-4)
-    assert torch.equal(found, model(*prompts(dtype=torch.float32)))
     assert model.to("meta")(*given).device.type == "meta"
 
 
 def test_exported_and_traced(model: Predictor) -> None:
     """Read other prompts than those it was traced with."""
     first, second = prompts(), tuple(tensor + 1 for tensor in prompts())
-    wanted = model(*second)
-    exported = torch.export.export(model, first).module()
-    assert torch.allclose(exported(*second), wanted, rtol=1e-12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", torch.jit.TracerWarning)  # shapes are looked at
         warnings.simplefilter("ignore", DeprecationWarning)
-        traced = torch.jit.trace(model, first)
-    assert torch.allclose(traced(*second), wanted, rtol=1e-12)
+        made = torch.export.export(model, first).module(), torch.jit.trace(model, first)
+    assert all(torch.allclose(again(*second), model(*second), rtol=1e-12) for again in made)
 
 
 def test_a_shared_layer_is_applied_as_often_as_asked() -> None:
@@ -84,3 +85,19 @@ def test_a_shared_layer_is_applied_as_often_as_asked() -> None:
     for wrong, loops, words in ((one, 0, "loops=0: must be"), (six, 3, r"model\.shared=true")):
         with pytest.raises(InputError, match=words):
             Predictor(LinearTransformer(wrong), law)(*given, loops=loops)
+
+
+def test_a_run_is_restored_with_its_model(make_plan: MakePlan) -> None:
+    """Predict with the stored weights; what moves is a copy."""
+    plan = make_plan(train={"estimator": "sampled", "clip": 1.0})
+    config = {"task": TASK, "model": {"_target_": "icl.models.Encoder", **ENCODER}}
+    record = train_one(dataclasses.replace(plan, model=Encoder(2, **ENCODER), config=config)).record
+    run, given = restored(record), prompts(4, 6, 2)
+    model = Encoder(2, **ENCODER)
+    model.parametrization.load({name: torch.from_numpy(M) for name, M in run.matrices.items()})
+    prompt = run.law.encode(*(torch.stack([tensor, tensor]) for tensor in given))
+    assert torch.equal(run.model(*given), model.predict(prompt))
+    run.model.float()
+    assert run.transformer.parametrization.read_in.dtype == torch.float64
+    steps = [step for step, _ in run.stored_models()]
+    assert steps[0] == 0 and steps[-1] == 12

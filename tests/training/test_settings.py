@@ -1,14 +1,20 @@
+"""Tests of the settings of a run: what is refused, what a trainer is handed, callbacks of Lightning's own."""
+
 from typing import Any
 
 import pytest
-import torch
+from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint, TQDMProgressBar
+from pytorch_lightning.profilers import SimpleProfiler
 
+from icl.config.objects import target_class
 from icl.errors import InputError
-from icl.training.settings import TrainerSettings, TrainSettings
+from icl.training.build import build_callbacks, build_trainer_settings
+from icl.training.settings import TrainSettings, make_trainer
 
+NODE = {"accelerator": "cpu", "precision": "64-true", "devices": 1, "threads": None}
 TRAIN: list[tuple[dict[str, Any], str]] = [
-    ({"steps": 10**12}, r"train\.log_every=10: makes 100000000000 rows of metrics, 1000000 at most"),
-    ({"steps": 0}, r"train\.steps=0: must be an integer of at least 1"),
+    ({"steps": 10**12}, r"train\.steps=1000000000000: must be an integer from 1 to 1000000000"),
+    ({"steps": 0}, r"train\.steps=0: must be an integer"),
     ({"batch": 0}, r"train\.batch=0"),
     ({"batch": 1.5}, r"train\.batch=1\.5"),
     ({"steps_per_batch": 0}, r"train\.steps_per_batch=0"),
@@ -17,12 +23,32 @@ TRAIN: list[tuple[dict[str, Any], str]] = [
     ({"estimator": "population", "batch": 5}, r"train\.batch=5: must be null: train\.estimator=popul"),
     ({"batch": None}, r"train\.batch=None: must be an integer of at least 1"),
 ]
+TRAINER: list[tuple[dict[str, Any], str]] = [
+    ({"accelerator": "tpu"}, r"trainer\.accelerator=tpu: must be one of auto, cpu, gpu"),
+    ({"precision": "16-mixed"}, r"trainer\.precision=16-mixed: must be one of 32-true, 64-true"),
+    ({"threads": 0}, r"trainer\.threads=0"),
+    ({"max_epochs": 3}, r"train\.steps"),
+    ({"logger": False}, r"trainer\.logger: not here: set logger instead"),
+    ({"devices": 0}, r"trainer\.devices=0: must be a number of at least 1, or a list"),
+    ({"devices": 10**14}, r"trainer\.devices=10+: must be an integer from 1 to 4096"),
+    ({"devices": "auto"}, r"trainer\.devices=auto: must be a number"),
+    ({"num_nodes": 0}, r"trainer\.num_nodes=0: must be"),
+    ({"strategy": "fsdp"}, r"trainer\.strategy=fsdp: must be one of auto, ddp"),
+    ({"detect_anomly": True}, r"trainer\.detect_anomly: pl\.Trainer has no such option; did you mean"),
+    ({"profiler": "slow"}, "trainer: "),
+]
 
 
 @pytest.mark.parametrize(("changes", "message"), TRAIN)
-def test_train(changes: dict[str, Any], message: str) -> None:
+def test_refused_of_train(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         TrainSettings(**({"steps": 1, "batch": 1} | changes))
+
+
+@pytest.mark.parametrize(("more", "message"), TRAINER)
+def test_refused_of_trainer(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        build_trainer_settings(NODE | more)
 
 
 @pytest.mark.parametrize(("clip", "found"), [(None, None), (0.5, [0.5, 0.5]), ([0.5, 1], [0.5, 1.0])])
@@ -36,35 +62,33 @@ def test_impossible_clips(clip: Any) -> None:
         TrainSettings(1, 1, clip=clip).clip_for(2)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"accelerator": "tpu"}, r"trainer\.accelerator=tpu: must be one of auto, cpu, gpu"),
-        ({"precision": "16-mixed"}, r"trainer\.precision=16-mixed: must be one of 32-true, 64-true"),
-        ({"devices": -1}, r"trainer\.devices=-1: must be a number"),
-        ({"devices": 10**14}, r"trainer\.devices=10+: must be an integer from 1 to 4096"),
-        ({"threads": 0}, r"trainer\.threads=0"),
-    ],
-)
-def test_trainer(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        TrainerSettings(**settings)
+def test_options_are_handed_to_the_trainer() -> None:
+    profiler = {"_target_": "pytorch_lightning.profilers.SimpleProfiler"}
+    more: dict[str, Any] = {"detect_anomaly": True, "log_every_n_steps": 7, "profiler": profiler}
+    trainer = make_trainer(build_trainer_settings(NODE | more))
+    assert (trainer._detect_anomaly, trainer.log_every_n_steps) == (True, 7)
+    assert isinstance(trainer.profiler, SimpleProfiler) and trainer.precision == "64-true"
+    plain = make_trainer(build_trainer_settings(NODE))
+    assert (plain._detect_anomaly, plain.max_epochs, plain.num_devices) == (False, 1, 1)
 
 
-def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    for accelerator in ("gpu", "cuda"):
-        with pytest.raises(
-            InputError, match=f"trainer.accelerator={accelerator}: no such device here; use auto or cpu"
-        ):
-            TrainerSettings(accelerator=accelerator)
+def test_lightnings_own_callbacks_bring_what_they_need() -> None:
+    nodes = {
+        "bar": {"_target_": "pytorch_lightning.callbacks.TQDMProgressBar", "refresh_rate": 5},
+        "off": None,
+        "best": {"_target_": "pytorch_lightning.callbacks.ModelCheckpoint", "dirpath": "somewhere"},
+    }
+    found = build_callbacks(nodes)
+    assert [type(callback) for callback in found] == [TQDMProgressBar, ModelCheckpoint]
+    trainer = make_trainer(build_trainer_settings(NODE), found)
+    assert set(found) <= set(trainer.callbacks)
+    plain = make_trainer(build_trainer_settings(NODE)).callbacks
+    assert not any(isinstance(callback, TQDMProgressBar | ModelCheckpoint) for callback in plain)
 
 
-def test_apples_gpu_has_no_float64(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    for accelerator in ("mps", "gpu"):
-        with pytest.raises(InputError, match=r"trainer\.precision=64-true: Apple's GPU has no float64"):
-            TrainerSettings(accelerator=accelerator, precision="64-true")
-        assert TrainerSettings(accelerator=accelerator).dtype == torch.float32
-    assert TrainerSettings(accelerator="cpu", precision="64-true").dtype == torch.float64
+def test_lightnings_other_name() -> None:
+    """Give the classes that our trainer knows, whether or not lightning is installed."""
+    assert target_class("callbacks.stop", "lightning.pytorch.callbacks.EarlyStopping") is EarlyStopping
+    with pytest.raises(ValueError, match="cannot be imported") as refused:
+        target_class("callbacks.stop", "lightning.pytorch.callbacks.Stopping")
+    assert len(str(refused.value).splitlines()) == 1

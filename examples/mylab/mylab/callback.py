@@ -11,9 +11,6 @@ from mylab.task import best_step
 
 
 class DistanceToBestStep(MetricCallback):
-    def columns(self, pl_module: Any) -> list[str]:
-        return ["distance_to_best_step"]
-
     def measure(self, pl_module: Any, step: int) -> Mapping[str, Tensor]:
         A_RDD = -pl_module.snapshot.model.parametrization.sparse_weights()[0][:, 0].detach()
         law = pl_module.law

@@ -1,32 +1,22 @@
-"""Trained risk over the number of examples: the runs, and the figure drawn from what they stored."""
+"""Trained risk over the number of examples."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from icl.errors import InputError
-from icl.experiments.runner import Runner
+from icl.figures.arrays import metric
 from icl.figures.claims import Claim, exact
-from icl.figures.drawing import Drawing, Layout, Panels, Records
-from icl.figures.items import Curve, metric
-from icl.figures.style import BLUE, EXACT
+from icl.figures.figure import Figure, Layout, Panels, Records
+from icl.figures.runner import Runner
+from icl.figures.style import BLUE, exact_curve, points
 from icl.theory.closed_forms import isotropic_risk
 from mylab.task import least_risk
 
 
-class ByContext:
-    """records: a run of mylab/signs for each number of examples."""
+class RiskByContext(Figure):
+    """A run of mylab/signs for each number of examples."""
 
-    def __init__(self, contexts: Sequence[int]) -> None:
-        if list(contexts) != sorted(set(contexts)) or len(contexts) < 2:
-            raise InputError(f"figure.experiment.contexts={contexts}: must be two or more, growing")
-        self.contexts = list(contexts)
-
-    def records(self, runner: Runner) -> Records:
-        return {f"n{n}": runner.train("mylab/signs", {"task.context": n}) for n in self.contexts}
-
-
-class RiskByContext(Drawing):
     caption = (
         "Exact risk of one trained layer of eq. (8) on inputs that are signs (mean over seeds and range), "
         "the least risk there is (dashed), and that of Gaussian inputs (dotted)."
@@ -34,9 +24,23 @@ class RiskByContext(Drawing):
 
     layout = Layout(size=(3.2, 2.4))
 
-    def decorate(self, panels: Panels, records: Records) -> None:
-        panels[""].set(xlabel="examples $n$", ylabel="risk")
-        panels[""].legend()
+    def __init__(self, contexts: Sequence[int]) -> None:
+        if list(contexts) != sorted(set(contexts)) or len(contexts) < 2:
+            raise InputError(f"figure.contexts={contexts}: must be two or more, growing")
+        self.contexts = list(contexts)
+
+    def runs(self, runner: Runner) -> Records:
+        return {f"n{n}": runner.train("mylab/signs", {"task.context": n}) for n in self.contexts}
+
+    def draw(self, panels: Panels, records: Records) -> None:
+        n_T, risk_ST, dim = self._found(records)
+        signs, gauss = ([risk(dim, n) for n in n_T] for risk in (least_risk, isotropic_risk))
+        axes = panels[""]
+        points(axes, n_T, risk_ST.T, BLUE, "trained")
+        exact_curve(axes, n_T, signs, "least risk, signs")
+        exact_curve(axes, n_T, gauss, "least risk, Gaussian", linestyle=":")
+        axes.set(xlabel="examples $n$", ylabel="risk")
+        axes.legend()
 
     def claims(self, records: Records) -> list[Claim]:
         context_T, risk_ST, dim = self._found(records)
@@ -45,18 +49,6 @@ class RiskByContext(Drawing):
         ends = "the trained layer ends within 2 % of the least risk"
         small = exact(excess).below(0.02, "below .02")
         return [Claim.of(ends, {"worst excess": excess}, small, whose="project")]
-
-    def items(self, records: Records) -> list[Curve]:
-        n_T, risk_ST, dim = self._found(records)
-        signs, gauss = (np.array([[risk(dim, n) for n in n_T]]) for risk in (least_risk, isotropic_risk))
-        dots = {"marker": "o", "markersize": 3.5, "linewidth": 0.0}
-        return [
-            Curve("", "trained", BLUE, n_T, risk_ST, dots),
-            Curve(
-                "", "least risk, signs", "black", n_T, signs, {k: v for k, v in EXACT.items() if k != "color"}
-            ),
-            Curve("", "least risk, Gaussian", "black", n_T, gauss, {"linestyle": ":"}),
-        ]
 
     def _found(self, records: Records) -> tuple[np.ndarray, np.ndarray, int]:
         """(n_T, risk_ST, D): the last stored exact risk of every seed."""

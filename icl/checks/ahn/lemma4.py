@@ -1,110 +1,88 @@
-"""ahn, Lemma 4: on S = {A_l = a_l Sigma^{-1}} of (8) the risk does not change when two layers swap.
-
-Measured three ways: by the exact polynomial; prompt by prompt, since on S the prediction itself is unchanged,
-through the Gram path and, as far as the scores of all pairs of tokens fit in memory, the token path; and by
-words (L <= 3), which also give the exact change off S.
-
-Prompts are whitened, x = Sigma^{1/2} u and w = Sigma^{-1/2} v: there A_l is Sigma^{1/2} A_l Sigma^{1/2}, on S
-a_l I, predictions are the same and the condition number of Sigma drops out.
-
-L layers, D covariates.
-"""
+"""Ahn et al. 2023, Lemma 4: layers of eq. (8) commute where all A are multiples of one matrix."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from random import Random
 
-import numpy as np
-import torch
-from torch import Tensor
+from flint import fmpq, fmpq_mat
 
-from icl.checks import attention
-from icl.checks.ahn.support import layer_swaps
-from icl.checks.ahn.support.settings import PromptSettings
-from icl.checks.numbers import finding, tried
-from icl.checks.settings import fits_in_memory, integer
-from icl.checks.verdict import Control, Finding
-from icl.random import generator
-from icl.verdicts import decide
+from icl.checks.prompts import Prompts
+from icl.checks.statement import Measured, setting
+from icl.theory.ahn.forward import forward, positive, sparse, tokens
+from icl.theory.rationals import identity
+from icl.theory.words import stack_risk
 
-WORDS_LAYERS, WORDS_DIM = 3, 10
-REMARKS = [
-    "More is true: on S every prediction is unchanged, on every prompt.",
-    "The proof uses only that all A_l are multiples of one matrix; w ~ N(0, Sigma^-1) is not needed.",
-]
+WORDS = 3  # layers of the exact risk
 
 
-@dataclass(eq=False)
-class Lemma4(PromptSettings):
-    """Settings: of the prompts, their number (`samples`), and the layers."""
+@dataclass
+class Lemma4(Prompts):
+    dim: int = setting(5, 1, 6, most=32, beyond="rationals of this length take minutes")
+    context: int = setting(20, 1, 40, most=1000, beyond="all tokens are moved in rationals")
+    layers: int = setting(3, 2, 4, most=12, beyond="every pair of layers is swapped")
+    seed: int = setting(0, 0)
 
-    dim: int = integer(5, 1, 32, "the Gram matrices of all prompts, held at once, fill the memory")
-    layers: int = integer(3, 2, 12, "the alternating product of the layers loses its digits")
-    samples: int = integer(1000, 1)
-
-    task_covariance = "inverse"
-
-    reference = "Lemma 4"
+    paper, where = "ahn", "Lemma 4"
+    title = "Lemma 4: layers commute on S"
+    law = "any prompt in rationals; for the risk x ~ N(0, Sigma), w ~ N(0, Sigma^-1), n examples, y = w.x"
     claim = (
         "Let w ~ N(0, Sigma^-1) and every A_l be a multiple of Sigma^-1. The population risk does not change "
         "when two layers are swapped."
     )
+    quote = (
+        r'"let $\tilde{A}_i = A_j$, $\tilde{A}_j = A_i$, and let $\tilde{A}_\ell = A_\ell$ for all $\ell \in '
+        r'\{0, \dots, k\} \setminus \{i, j\}$. Then $f(A) = f(\tilde{A})$" (Lemma 4, Appendix B.4)'
+    )
+    formula = (
+        r"f(\ldots, a_i, \ldots, a_j, \ldots) = f(\ldots, a_j, \ldots, a_i, \ldots)"
+        r"\quad\text{for } A_\ell = a_\ell \Sigma^{-1}"
+    )
+    task_covariance = "inverse"
+    tries = 10
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        fits_in_memory(self.samples, 1, (self.dim + 1) ** 2)
-        self.whitened = replace(
-            self.law,
-            root_RDD=torch.eye(self.dim, dtype=torch.float64)[None],
-            task_root_RDD=self.law.root_RDD.mT @ self.law.task_root_RDD,
-        )
-
-    def measure(self) -> Finding:
-        law, rng = self.whitened, generator(self.seed, "check")
-        gradient_step = 1 / (1 + law.dim / law.context_R[0])  # a_l of gradient descent
-        a_L = rng.uniform(0.2, 1.2, self.layers) * gradient_step
-        A_LDD = torch.tensor(a_L)[:, None, None] * torch.eye(law.dim, dtype=torch.float64)
-        gram = law.gram_prompts([rng], self.samples)
-        tokens, notes = attention.affordable_prompts(law, self.samples, rng)
-        changes = {
-            "polynomial_error": layer_swaps.on_the_polynomial(law, a_L),
-            "gram_error": layer_swaps.on_predictions(law, A_LDD, a_L, gram),
-            "token_error": layer_swaps.on_predictions(law, A_LDD, a_L, tokens),
-        }
-        if law.dim <= WORDS_DIM:
-            changes["words_error"] = layer_swaps.on_words(law, A_LDD[:WORDS_LAYERS], a_L[:WORDS_LAYERS])
-        return finding(
-            [
-                *layer_swaps.numbers(changes),
-                tried(max_error=max(error for error, _ in changes.values())).means(
-                    "largest of the relative changes under a swap"
-                ),
-            ],
-            self._control(A_LDD, a_L),
-            notes=notes,
-            remarks=REMARKS,
-        )
-
-    def _control(self, A_LDD: Tensor, a_L: np.ndarray) -> Control:
-        """Layers that are not on S."""
-        law = self.whitened
-        if law.dim > WORDS_DIM:
-            prompt = law.gram_prompts([generator(self.seed, "control", 1)], self.samples)
-            change = layer_swaps.on_predictions(law, layer_swaps.off_s(A_LDD, self.seed), a_L, prompt)
-            text = (
-                "largest change of a prediction when layers off S are swapped, a random matrix added to A_0"
-            )
-        elif law.dim == 1:
-            longer = torch.cat([1.1 * A_LDD[:1], A_LDD[1:2]])
-            change = layer_swaps.on_risks(law, [A_LDD[:2], longer], a_L[:2])
-            text = (
-                "change of the exact risk with a_0 a tenth larger instead of a swap, L = 2; at dim 1 "
-                "every A is on S"
-            )
+    def measure(self, m: Measured) -> None:
+        rng = Random(self.seed)
+        Z, _ = tokens(rng, self.dim, self.context)
+        inverse = self.sigma.inv()
+        a = [fmpq(rng.randint(20, 120), 100 + 100 * self.dim // self.context) for _ in range(self.layers)]
+        on_s, white = [s * inverse for s in a], [s * identity(self.dim) for s in a[:WORDS]]
+        m.zero("max_error", changes(Z, on_s), "changes of the query's label when two layers are swapped")
+        n = self.context
+        words = [stack_risk(x, n) - stack_risk(white, n) for x in swaps(white)]
+        about = f"changes of the exact risk when two of up to {WORDS} layers are swapped"
+        m.zero("words_error", words, about)
+        if self.dim == 1:
+            longer = [on_s[0] * fmpq(11, 10), *on_s[1:]]
+            m.control("a_0 a tenth larger", label(Z, longer) - label(Z, on_s), of="max_error")
+            risks = [stack_risk(x, n) for x in (white[:2], [white[0] * fmpq(11, 10), white[1]])]
+            m.control("a_0 a tenth larger, L = 2", risks[1] - risks[0], of="words_error")
         else:
-            change = layer_swaps.on_words(law, layer_swaps.off_s(A_LDD[:2], self.seed), a_L[:2])
-            text = (
-                "change of the exact risk when two layers off S are swapped, a random matrix added to "
-                "A_0, L = 2"
-            )
-        return Control(text, change[0], decide(*change) == "fails")
+            tilt = positive(rng, self.dim, self.dim)
+            off = [on_s[0] + tilt, *on_s[1:]]
+            m.control("A_0 off S, swapped with A_1", changes(Z, off)[0], of="max_error")
+            corner = [white[0] + tilt, white[1] + tilt.transpose()]
+            change = stack_risk(corner[::-1], n) - stack_risk(corner, n)
+            m.control("A_0 and A_1 off S, L = 2", change, of="words_error")
+        m.note("more is true: on S every prediction is unchanged, on every prompt; w may have any law")
+
+
+def swaps(A: Sequence[fmpq_mat]) -> list[list[fmpq_mat]]:
+    found = []
+    for i, j in combinations(range(len(A)), 2):
+        swapped = list(A)
+        swapped[i], swapped[j] = A[j], A[i]
+        found.append(swapped)
+    return found
+
+
+def label(Z: fmpq_mat, A: Sequence[fmpq_mat]) -> fmpq:
+    """Return the query's label after layers of eq. (8)."""
+    return forward(Z, [sparse(-x) for x in A])[-1][Z.nrows() - 1, Z.ncols() - 1]
+
+
+def changes(Z: fmpq_mat, A: Sequence[fmpq_mat]) -> list[fmpq]:
+    right = label(Z, A)
+    return [label(Z, swapped) - right for swapped in swaps(A)]

@@ -1,89 +1,95 @@
-"""ahn, Lemmas 5 and 6: under eq. (11) the loss (5) is the mean of Tr((I - M) Y_L^T Y_L (I - M)), with Y_L the
-last row of Z_L when the query starts at its own label y_q instead of 0.
-
-Lemma 6 says why: y_q moves no x, no other label, and enters the query's own label additively. Both hold
-prompt by prompt, for any P and any Q with a zero last column: only through that column could y_q leave its
-place.
-
-B prompts, N context tokens, M = N + 1 with the query, D covariates, P = D + 1 token width, L layers.
-"""
+"""Ahn et al. 2023, Lemmas 5 and 6: the trace form of the loss; what else changes no label."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
 
-import numpy as np
+from flint import fmpq, fmpq_mat
 
-from icl.checks import attention
-from icl.checks.ahn.support.settings import PromptSettings
-from icl.checks.ahn.support.trace_form import errors, full_model, sparse_model
-from icl.checks.numbers import finding, tried
-from icl.checks.rounding import PATH, path_rounding
-from icl.checks.settings import integer
-from icl.checks.verdict import Control, Finding
-from icl.random import generator
-
-MEANINGS = {
-    "form_error": "largest difference of the squared error and its trace form on a prompt, relative to its "
-    "terms",
-    "lemma6_x": "largest change of a covariate when the query starts with its label, relative to its terms",
-    "lemma6_context_labels": "largest change of a context label then, relative to its terms",
-    "lemma6_query_label": "largest error of the statement that the query's label enters additively",
-}
-PARTS = tuple(MEANINGS)
-MEANINGS |= {
-    "risk_eq5": "mean of the squared error (5) over the prompts",
-    "risk_trace_form": "mean of the trace form over the prompts",
-}
+from icl.checks.statement import Measured, Statement, setting
+from icl.theory.ahn.forward import Layer, covariates, forward, positive, sparse, tokens
+from icl.theory.rationals import diagonal, largest, rational
 
 
-@dataclass(eq=False)
-class Lemma5(PromptSettings):
-    """Settings: of the prompts, their number (`samples`), and the layers."""
+@dataclass
+class Lemma5(Statement):
+    dim: int = setting(5, 1, 6, most=32, beyond="the rationals of three layers take minutes")
+    context: int = setting(20, 1, 20, most=1000, beyond="the rationals of three layers take minutes")
+    layers: int = setting(3, 1, 3, most=4, beyond="the digits of a token triple with each layer")
+    seed: int = setting(0, 0)
 
-    layers: int = integer(3, 1, 4, "terms have degree 3^layers in the tokens and rounding grows with them")
-    samples: int = integer(256, 1, 100_000)
-
-    reference = "Lemma 5 and Lemma 6, eqs. (5), (11) and (57)"
+    paper, where = "ahn", "Lemmas 5 and 6, eqs. (5), (11) and (57); section 2; footnote 4"
+    title = "Lemmas 5 and 6: the trace form of the loss"
+    law = "any prompt: n examples, y = w.x, in rationals; P and Q drawn"
     claim = (
         "Under eq. (11) the population risk is E Tr((I - M) Y_L^T Y_L (I - M)), where Y_L is the last row "
         "of Z_L if the query starts with its own label instead of 0."
     )
+    quote = (
+        '"Then the loss in (5) has the equivalent form [...]" (Lemma 5, Appendix C.2); "The scaling factor '
+        '$1/n$ [...] does not influence the expressive power" (Section 2); "Note that the objective '
+        'function does not depend on $B_2$" (Section 5.1, footnote 4)'
+    )
+    formula = (
+        r"f = \mathbb{E} \operatorname{tr}\left((I - M) Y_L^\top Y_L (I - M)\right)"
+        r"\quad\text{with the query begun at its own label}"
+    )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        attention.require_memory(self.samples, self.context)
+    def measure(self, m: Measured) -> None:
+        rng, d = Random(self.seed), self.dim
+        Z, label = tokens(rng, d, self.context)
+        A, B = ([positive(rng, d, d) for _ in range(self.layers)] for _ in range(2))
+        printed = [sparse(*layer) for layer in zip(A, B, strict=True)]
+        full = [(positive(rng, d + 1, d + 1), positive(rng, d + 1, d + 1)) for _ in range(self.layers)]
+        outside = [(P, Q * diagonal([1] * d + [0])) for P, Q in full]
+        begun = fmpq_mat(Z)
+        begun[d, self.context] = label
+        off = form_error(Z, begun, printed)
+        m.zero("form_error", off, "squared error minus its trace form at eq. (11)")
+        m.control("P and Q with a last column of Q", form_error(Z, begun, full), of="form_error")
+        x, context, query = lemma6(Z, begun, printed)
+        m.zero("lemma6_x", x, "largest change of a covariate when the query starts with its label")
+        m.zero("lemma6_context_labels", context, "largest change of a context label then")
+        m.zero("lemma6_query_label", query, "change of the query's label then, minus that label")
+        m.control("its change minus 0", query + label, of="lemma6_query_label")
+        errors = [form_error(Z, begun, outside), *lemma6(Z, begun, outside)]
+        about = "the same four at any P and Q with a zero last column of Q"
+        m.zero("max_error_outside_11", errors, about)
+        m.control("with that column", max(map(abs, lemma6(Z, begun, full))), of="max_error_outside_11")
 
-    def measure(self) -> Finding:
-        prompt = self.law.token_prompts([generator(self.seed, "check")], self.samples)
-        rng = generator(self.seed, "check", 1)
-        sparse = errors(sparse_model(self.law, self.layers, rng), prompt)
-        outside = errors(full_model(self.law, self.layers, rng, last_column=False), prompt)
-        max_error, outside_error = (float(np.max([e[part] for part in PARTS])) for e in (sparse, outside))
-        bound = path_rounding(4 * attention.stack_operations(self.dim, self.context, self.layers))
-        other = full_model(self.law, self.layers, generator(self.seed, "control"), last_column=True)
-        control = errors(other, prompt)["form_error"]
-        return finding(
-            [
-                tried(max_error=max_error)
-                .means(
-                    "largest error of the trace form and of Lemma 6 at random weights of eq. (11), "
-                    "relative to its terms"
-                )
-                .at_most(bound, PATH),
-                # The lemmas hold of any such P and Q: of (11) alone much of them is zero.
-                tried(max_error_outside_11=outside_error)
-                .means("largest error at random P and Q with a zero last column of Q, relative to its terms")
-                .at_most(bound, PATH),
-                tried(**sparse).means(**MEANINGS),
-            ],
-            Control(
-                "error of the trace form with random P and Q, where the last column of Q is not zero",
-                control,
-                control > bound,
-            ),
-            remarks=[
-                "The lemmas hold under less than eq. (11): for any P and any Q whose last column is zero, "
-                f"whatever the last row of Q (largest error at random P and Q: {outside_error:.1e})."
-            ],
-        )
+        other = positive(rng, d, d)
+        last = [*printed[:-1], sparse(A[-1], B[-1] + other)]
+        about = "largest change of a label by another last B"
+        m.zero("largest_change", labels_moved(Z, printed, last), about)
+        if self.layers > 1:
+            earlier = [*printed[:-2], sparse(A[-2], B[-2] + other), printed[-1]]
+            m.control("another B before the last", labels_moved(Z, printed, earlier), of="largest_change")
+        n = rational(self.context)
+        scaled = forward(Z, [(P / n, Q) for P, Q in full], fmpq(1))[-1]
+        about = "stack with the factor 1/n at P and Q minus that without it at P/n and Q, largest entry"
+        m.zero("difference", largest(forward(Z, full)[-1] - scaled), about)
+        if n > 1:
+            kept = forward(Z, full, fmpq(1))[-1]
+            m.control("P kept", largest(kept - scaled), of="difference")
+
+
+def form_error(Z: fmpq_mat, begun: fmpq_mat, layers: Sequence[Layer]) -> fmpq:
+    """Return the squared error minus its trace form, in which the query begins at its label."""
+    at = Z.nrows() - 1, Z.ncols() - 1
+    plain, moved = (forward(start, layers)[-1][at] for start in (Z, begun))
+    return (plain + begun[at]) ** 2 - moved**2
+
+
+def lemma6(Z: fmpq_mat, begun: fmpq_mat, layers: Sequence[Layer]) -> tuple[fmpq, fmpq, fmpq]:
+    """Return what the query's label changes: covariates, context labels, and its own entry, less itself."""
+    change = forward(begun, layers)[-1] - forward(Z, layers)[-1]
+    d, n = Z.nrows() - 1, Z.ncols() - 1
+    return largest(covariates(change)), max(abs(change[d, j]) for j in range(n)), change[d, n] - begun[d, n]
+
+
+def labels_moved(Z: fmpq_mat, layers: Sequence[Layer], others: Sequence[Layer]) -> fmpq:
+    one, other = (forward(Z, some)[-1] for some in (layers, others))
+    d = Z.nrows() - 1
+    return max(abs(one[d, j] - other[d, j]) for j in range(Z.ncols()))

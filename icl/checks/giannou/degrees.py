@@ -1,99 +1,59 @@
-"""giannou, section 6: powers of A after l layers of linear attention, 3^l, against Newton's of order 2 and 3.
-
-Polynomials in one number a, an eigenvalue of a symmetric A, with integer coefficients: nothing is rounded.
-"""
+"""giannou, section 6: powers of A after l layers of linear attention against Newton's of order 2 and 3."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from random import Random
 
-from icl.checks.giannou.support.polynomials import (
-    attention_degrees,
-    best_residual,
-    newton_degrees,
-    newton_residual,
-    relative,
-    residual_by_roots,
-    residual_by_steps,
-)
-from icl.checks.numbers import exact, finding
-from icl.checks.settings import integer, validate
-from icl.checks.verdict import Control, Finding
-from icl.errors import real
-from icl.theory.quadratic import EPSILON
-
-REMARKS = [
-    "The degrees are those of section 6: 3^l after l layers, 2^{t+1} - 1 and 2 * 3^t - 1 after t steps of "
-    "order 2 and 3. They do not imply that linear attention cannot outperform order 3, because Newton's "
-    "iterates are not the best polynomials of their degree. On eigenvalues with ratio kappa, the best "
-    "polynomial of degree 3^l has a far smaller residual than order 3, whose degree is twice as high "
-    "(best_residual, residual_order3)."
-]
+from icl.checks.statement import Measured, Statement, setting
+from icl.errors import InputError
+from icl.theory.giannou.polynomials import attention_degrees, best_residual, newton_degrees, newton_residual
+from icl.theory.rationals import rational
 
 
-@dataclass(eq=False)
-class Degrees:
-    """Settings: most layers or steps, ratio of the extreme eigenvalues of A, seed of the random weights."""
+@dataclass
+class Degrees(Statement):
+    layers: int = setting(4, 1, 6, most=6, beyond="residuals are fractions of ten thousand digits")
+    condition: float = setting(10.0, 1.0, 1000.0)  # ratio of the extreme eigenvalues of A
+    seed: int = setting(0, 0)  # of the weights
 
-    reference = "Section 6, linear regression"
+    paper, where = "giannou", "Section 6, linear regression"
+    title = "Degrees of linear attention and of Newton's method"
+    law = "A symmetric, eigenvalues from 1 to the condition; one head with positive weights in each layer"
     claim = (
         "After l layers of linear attention the highest power of A is 3^l. This is at least the degree of "
         "l steps of Newton's iteration of order 2 and below the degree of l steps of order 3."
     )
-
-    layers: int = integer(4, 1, 6)
-    condition: float = 10.0
-    seed: int = integer(0, 0)
+    quote = (
+        '"in the second layer the higher-order term can be up to power of 9; in contrast the second-order '
+        "Newton's iteration can reach up to order 7\" (Section 6)"
+    )
+    formula = r"2^{l+1} - 1 \le 3^l < 2 \cdot 3^l - 1"
 
     def __post_init__(self) -> None:
-        validate(self)
-        self.condition = real("check.condition", self.condition, 1, open_low=True)
+        super().__post_init__()
+        if self.condition == 1:
+            raise InputError("check.condition=1.0: must be above 1")
 
-    def measure(self) -> Finding:
-        counts, kappa = range(1, self.layers + 1), self.condition
-        attention = attention_degrees(self.layers, self.seed)
+    def measure(self, m: Measured) -> None:
+        counts, kappa = list(range(1, self.layers + 1)), rational(self.condition)
+        attention = attention_degrees(self.layers, Random(self.seed))
         second, third, fourth = (newton_degrees(order, self.layers) for order in (2, 3, 4))
-        degrees = list(zip(counts, attention, second, third, strict=True))
-        wrong = sum((a, b, c) != (3**t, 2 ** (t + 1) - 1, 2 * 3**t - 1) for t, a, b, c in degrees)
-        wrong += sum(not ((a == b if t == 1 else a > b) and a < c) for t, a, b, c in degrees)
-        best = [best_residual(3**t, kappa) for t in counts]
-        residuals = {order: [newton_residual(order, t, kappa) for t in counts] for order in (2, 3)}
-        off = [relative(r, residual_by_roots(3**t + 1, kappa)) for t, r in zip(counts, best, strict=True)]
-        for order, of_order in residuals.items():
-            off += [relative(r, residual_by_steps(order, t, kappa)) for t, r in enumerate(of_order, 1)]
-        # Chebyshev's points a_j, of n, are known to 2^-52 (kappa + 1), and sum_j (kappa + 1) / (a_j - 1) is
-        # n^2 (kappa + 1) / (kappa - 1); the power 3^t of a number multiplies its rounding by 3^t.
-        most = 3**self.layers + 1
-        rounding = EPSILON * (4 * most**2 * ((kappa + 1) / (kappa - 1)) + 16 * most)
-        control = sum(a != b for a, b in zip(third, fourth, strict=True))
-        return finding(
-            [
-                exact(mismatches=wrong)
-                .means("number of wrong degrees and of violated inequalities")
-                .compared_by("mismatches", "polynomials multiplied out, and their stated degrees")
-                .at_most(0.5, "degrees are counted in integers"),
-                exact(residuals_off=max(off))
-                .means("largest relative difference of the residuals from another computation")
-                .compared_by("residuals_off", "closed forms, and roots and steps")
-                .at_most(rounding, "rounding of powers, and of roots"),
-                exact(layers=list(counts)).means("numbers of layers or steps").by_definition(),
-                exact(degree_attention=attention, degree_order2=second, degree_order3=third)
-                .means(
-                    degree_attention="highest power of A, by layers of linear attention",
-                    degree_order2="highest power of A, by Newton steps of order 2",
-                    degree_order3="highest power of A, by Newton steps of order 3",
-                )
-                .compared_by("mismatches", "the stated degrees"),
-                exact(best_residual=best, residual_order2=residuals[2], residual_order3=residuals[3])
-                .means(
-                    best_residual="least residual of any polynomial of degree 3^l, by l",
-                    residual_order2="residual of Newton's iteration of order 2, by step",
-                    residual_order3="residual of Newton's iteration of order 3, by step",
-                )
-                .compared_by("residuals_off", "roots of Chebyshev's polynomial, and steps"),
-            ],
-            Control(
-                "the number of steps at which order 4 has another degree than order 3", control, control > 0.5
+        off = []
+        for t, a, b, c in zip(counts, attention, second, third, strict=True):
+            off += [a - 3**t, b - (2 ** (t + 1) - 1), c - (2 * 3**t - 1)]
+        m.zero("mismatches", sum(map(abs, off)), "sum of the differences of all degrees from those stated")
+        m.control("the same of order 4 for order 3, at one step", fourth[0] - third[0], of="mismatches")
+        m.true(
+            "ordered",
+            all(
+                b <= a < c and (t == 1 or b < a)
+                for t, a, b, c in zip(counts, attention, second, third, strict=True)
             ),
-            remarks=REMARKS,
+            "2 is passed from the second layer on, 3 never reached",
         )
+        best = [best_residual(3**t, kappa) for t in counts]
+        m.number("best_residual", best, "least residual of any polynomial of degree 3^l, by l")
+        found = [newton_residual(3, t, kappa) for t in counts]
+        m.number("residual_order3", found, "residual of Newton's iteration of order 3, by step")
+        m.note("Newton's iterates are not the best polynomials of their degree: a degree bounds no residual.")

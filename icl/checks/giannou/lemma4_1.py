@@ -1,110 +1,71 @@
-"""giannou, Lemma 4.1: two linear attention layers are one step X1 = X0 (2 I - A X0), for any A and X0.
-
-The proof's layers read A from block 2; the statement stores A^T there. One layer reads A^T transposed back.
-B samples, D covariates, M = D columns.
-"""
+"""giannou, Lemma 4.1: two layers of linear attention are one step of Newton's iteration."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from random import Random
 
-import torch
-from torch import Tensor
+from flint import fmpq, fmpq_mat
 
-from icl.checks.giannou.support.mutants import least_wrong, mutants, or_infinite, with_layer
-from icl.checks.giannou.support.problems import MAX_DIM, TOO_LONG, draw_designs, validate_condition
-from icl.checks.numbers import exact, finding, tried
-from icl.checks.rounding import PATH, path_rounding
-from icl.checks.settings import integer, validate
-from icl.checks.verdict import Finding
-from icl.constructions.giannou import inversion
-from icl.constructions.giannou.describe import describe
-from icl.models.giannou.columns import ColumnStack
-from icl.random import generator
-
-REMARKS = [
-    "The statement stores A^T in the second block, but the two layers of the proof use A: applied to A^T "
-    "they take the step for A^T. If A^T is stored, one layer with two heads suffices for every A, because "
-    "the key is read transposed: -X (A^T)^T X + X. The second layer and block 3 are needed only if A "
-    "itself is stored.",
-]
-
-MEANINGS = {
-    "error_two_layers": "largest difference of two layers from the Newton step, with A stored",
-    "error_one_layer_transpose_stored": "largest difference of one layer from the Newton step, with A^T "
-    "stored",
-    "error_one_layer_symmetric": "largest difference of one layer from the Newton step, for symmetric A",
-    "error_two_layers_transpose_stored": "largest difference of two layers with A^T stored, as stated",
-}
+from icl.checks.statement import Measured, Statement, setting
+from icl.theory.giannou.columns import Layer, State, distance, forward, lacking_a_head, width
+from icl.theory.giannou.least_squares import one_layer, two_layers
+from icl.theory.rationals import identity, unit
 
 
-@dataclass(eq=False)
-class Lemma4_1:
-    """Settings: dimension, condition of A, number of random A and X0 (`samples`), their seed."""
+@dataclass
+class Lemma4_1(Statement):
+    dim: int = setting(5, 1, 10, most=64, beyond="nothing new is to be seen")
+    seed: int = setting(0, 0)
 
-    reference = "Lemma 4.1; Appendix A.1"
+    paper, where = "giannou", "Lemma 4.1; Appendix A.1"
+    title = "Lemma 4.1: two layers take one step of Newton's iteration"
+    law = "any A and X_0, in rationals"
     claim = (
-        "Two layers of linear attention with two heads and width 4d take one step of Newton's iteration, "
-        "X_1 = X_0 (2I - A X_0), for every A and X_0."
+        "Two layers of linear attention with two heads and width 4d take one step of Newton's iteration, X_1 "
+        "= X_0 (2I - A X_0), for every A and X_0."
     )
+    quote = (
+        '"there exists a linear Transformer consisting of 2 linear attention layers, each of which has 2 '
+        "attention heads and width 4d, such that it can perform one step of Newton's iteration for any "
+        'target matrix A" (Lemma 4.1)'
+    )
+    formula = r"X_1 = X_0 (2I - A X_0)"
 
-    dim: int = integer(5, 1, MAX_DIM, TOO_LONG)
-    condition: float = 100.0
-    seed: int = integer(0, 0)
-    samples: int = integer(32, 1, 10_000)
+    def measure(self, m: Measured) -> None:
+        rng, d = Random(self.seed), self.dim
 
-    def __post_init__(self) -> None:
-        validate(self)
-        self.condition = validate_condition(self.condition, 1e12)
+        def draw() -> fmpq_mat:
+            return fmpq_mat(d, d, [fmpq(rng.choice((-1, 1)) * rng.randint(1, 9), 10) for _ in range(d * d)])
 
-    def measure(self) -> Finding:
-        rng = generator(self.seed, "check")
-        A_BDD = draw_designs(rng, self.dim, self.dim, self.condition, self.samples)
-        X_BDD = torch.from_numpy(rng.standard_normal(A_BDD.shape))
-        two, one = inversion.lemma4_1(self.dim), inversion.lemma4_1_one_layer(self.dim)
-        S_BDD = (A_BDD + A_BDD.mT) / 2
-        errors = {
-            "error_two_layers": _error(two, X_BDD, A_BDD, A_BDD),
-            "error_one_layer_transpose_stored": _error(one, X_BDD, A_BDD.mT, A_BDD),
-            "error_one_layer_symmetric": _error(one, X_BDD, S_BDD, S_BDD),
-        }
-        as_stated = _error(two, X_BDD, A_BDD.mT, A_BDD)
-        wrong = {
-            name: _error(with_layer(two, number, layer), X_BDD, A_BDD, A_BDD)
-            for number, name, layer in mutants(two)
-        }
-        if self.dim > 1:
-            wrong["A^T stored, two layers"] = as_stated
-        bound = path_rounding(2 * (4 * two.width + self.dim) + 2 * self.dim + 4)
-        sizes_off = int((len(two.layers), two.heads, two.width, len(one.layers)) != (2, 2, 4 * self.dim, 1))
-        return finding(
-            [
-                tried(max_error=max(errors.values()))
-                .means("largest difference of a stack's output from the Newton step, relative to its terms")
-                .at_most(bound, PATH),
-                exact(sizes_off=sizes_off)
-                .means("number, 0 or 1, that is 1 if layers, heads or width differ from those stated")
-                .at_most(0.5, "the claim"),
-                tried(**errors, error_two_layers_transpose_stored=as_stated).means(**MEANINGS),
-                exact(layers=len(two.layers), heads=two.heads, width=two.width).means(
-                    layers="number of layers", heads="number of heads", width="width"
-                ),
-                exact(layers_transpose_stored=len(one.layers)).means("number of layers if A^T is stored"),
-            ],
-            least_wrong("the error of a wrong stack", wrong, bound),
-            remarks=REMARKS,
-            details=describe(
-                two,
-                "Two layers with A in block A, as in the proof",
-                describe(one, "One layer with A^T in block A, as in the statement"),
-            ),
+        A, X = draw() + 2 * unit(0, d - 1, d), draw() + 2 * identity(d)  # beyond d = 1 A is not symmetric
+        two, one = two_layers(), [one_layer()]
+
+        def error(layers: list[Layer], stored: fmpq_mat) -> fmpq:
+            prompt = {"X": X, "A": stored, "Z": fmpq_mat(d, d), "I": identity(d)}
+            H: State = prompt
+            for layer in layers:
+                H = forward(layer, H)
+            return distance(H, {**prompt, "X": 2 * X - X * A * X})
+
+        wrong = [
+            error([*layers[:k], mutant, *layers[k + 1 :]], stored)
+            for layers, stored in ((two, A), (one, A.transpose()))
+            for k, layer in enumerate(layers)
+            for mutant in lacking_a_head(layer)
+        ]
+        m.zero("two_layers", error(two, A), "largest difference of two layers from the step, with A stored")
+        m.control("the least difference of a stack that lacks one of its heads", min(wrong), of="two_layers")
+        about = "largest difference of one layer from the step, A^T stored"
+        m.zero("one_layer", error(one, A.transpose()), about)
+        if d > 1:
+            m.control("one layer with A itself stored, which is not symmetric", error(one, A), of="one_layer")
+        sizes = (len(two), max(map(len, two)), width({"X": X, "A": A, "Z": A, "I": A}))
+        off = [found - stated for found, stated in zip(sizes, (2, 2, 4 * d), strict=True)]
+        m.zero("sizes_off", off, "layers, heads and width less those stated")
+        m.note(
+            "The statement stores A^T in the second block, but the two layers of the proof use A: applied to "
+            "A^T they take the step for A^T. If A^T is stored, one layer with two heads suffices for every "
+            "A, because the key is read transposed: -X (A^T)^T X + X. The second layer and block 3 are "
+            "needed only if A itself is stored."
         )
-
-
-def _error(stack: ColumnStack, X_BDD: Tensor, stored_BDD: Tensor, A_BDD: Tensor) -> float:
-    """Return the error of every block after the stack, as a share of the sizes of each entry's terms."""
-    H_BPM = inversion.prompt_of_lemma(stack, X_BDD, stored_BDD)
-    expected_BPM, sizes_BPM = H_BPM.clone(), torch.ones_like(H_BPM)
-    expected_BPM[:, stack.rows["X"]] = 2 * X_BDD - X_BDD @ (A_BDD @ X_BDD)
-    sizes_BPM[:, stack.rows["X"]] = 2 * X_BDD.abs() + X_BDD.abs() @ A_BDD.abs() @ X_BDD.abs()
-    return or_infinite(float(((stack(H_BPM) - expected_BPM).abs() / sizes_BPM).max()))

@@ -1,121 +1,112 @@
-"""giannou, Lemma B.8: bounds on gradient, Hessian and Newton's decrement of the regularised logistic loss.
-
-The decrement's upper bound is printed (1 + mu |x|) / (2 sqrt(mu)); from the first two bounds follows twice
-that. A point a_i = a, |a| = 1, with every label wrong at x = r a, has p near 1 and p (1 - p) near 0 and
-refutes it.
-"""
+"""giannou, Lemma B.8 and the display before the bound of (B.9): bounds on one damped Newton step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, log
+from random import Random
 
-import torch
-from torch import Tensor
+from flint import arb, arb_mat, fmpq, fmpq_mat
 
-from icl.checks.giannou.support.logistic_rounding import TWO_WAYS, share_of_printed_bound, step_off
-from icl.checks.giannou.support.problems import LogisticProblems
-from icl.checks.numbers import finding, tried
-from icl.checks.settings import integer
-from icl.checks.verdict import Control, Finding
-from icl.random import generator
-from icl.theory.logistic import LogisticLoss
+from icl.checks.giannou.settings import LogisticProblems
+from icl.checks.statement import Blurred, Measured
+from icl.theory.giannou.balls import greatest, least
+from icl.theory.giannou.inexact import error_allowed
+from icl.theory.giannou.logistic import Logistic, Point, direction, minimum, norm
+from icl.theory.rationals import rational
 
-REMARKS = [
-    "The correct upper bound is lambda_f <= |grad f| / sqrt(mu) <= (1 + mu |x|) / sqrt(mu); the printed "
-    "denominator is 2 sqrt(mu). The proof of Theorem 5.4 uses both forms in one line. Only constants "
-    "depend on the factor.",
-    "The lower bound on lambda and the bounds on gradient and Hessian are true. The upper bound of the "
-    "Hessian can be sharpened to mu + 1/4, because p (1 - p) <= 1/4; with it, phase one of Theorem 5.4 is "
-    "true with a decrease of .01.",
-    "The first bound is introduced as a bound on |f(x)|; the gradient is meant. 1/n A^T D A is positive "
-    "semidefinite, not definite.",
-]
+DISTANCES = (fmpq(0), fmpq(1, 100))  # from the minimum, where steps with errors are taken
 
 
-@dataclass(eq=False)
+@dataclass
 class LemmaB8(LogisticProblems):
-    """Settings: size of the random problems, mu, their number (`samples`), seed."""
-
-    reference = "Lemma B.8"
+    where = "Lemma B.8; Appendix B.2, the display before the bound of (B.9)"
+    title = "Lemma B.8 and beside (B.9): bounds on one step"
     claim = (
-        "For the regularised logistic loss, -1 + mu |x| <= |grad f| <= 1 + mu |x|, mu <= |Hess f| <= 1 + "
-        "mu, and (-1 + mu |x|) / sqrt(1 + mu) <= lambda_f <= (1 + mu |x|) / (2 sqrt(mu))."
+        "For the regularised logistic loss, -1 + mu |x| <= |grad f| <= 1 + mu |x|, mu <= |Hess f| <= 1 + mu, "
+        "and (-1 + mu |x|) / sqrt(1 + mu) <= lambda_f <= (1 + mu |x|) / (2 sqrt(mu)); a damped step with an "
+        "error has 0 <= delta/(1 - delta) - lambda <= delta + lambda, delta its length in the norm of Hess g."
+    )
+    quote = (
+        r'"it holds that $\frac{-1 + \mu\|x\|_2}{\sqrt{1 + \mu}} \leq \lambda(x) \leq \frac{1 + '
+        r'\mu\|x\|_2}{2\sqrt{\mu}}$" (Lemma B.8, Appendix B)'
+    )
+    formula = (
+        r"\frac{-1 + \mu\|x\|}{\sqrt{1 + \mu}} \le \lambda_f(x) \le \frac{1 + \mu\|x\|}{2\sqrt{\mu}},\quad "
+        r"0 \le \tfrac{\delta}{1 - \delta} - \lambda \le \delta + \lambda"
     )
 
-    samples: int = integer(2000, 1, 100_000)
+    def expected(self) -> str:
+        return "fails"
 
-    def measure(self) -> Finding:
-        rng = generator(self.seed, "check")
-        loss = self.losses(rng, self.samples)
-        scales_B1 = torch.from_numpy(10 ** rng.uniform(-2, 2, (self.samples, 1)))
-        x_BD = scales_B1 * torch.from_numpy(rng.standard_normal((self.samples, self.dim)))
-        wrong_labels, margins_BD = self._wrong_labels()
-        drawn, worst = shares_of_bounds(loss, x_BD), shares_of_bounds(wrong_labels, margins_BD)
-        share = {name: max(drawn[name], worst[name]) for name in drawn}
-        off = max(step_off(loss, x_BD), step_off(wrong_labels, margins_BD))
-        others = max(share["gradient"], share["hessian"], share["lambda_low"], share["lambda_high"] / 2)
-        claim = (
-            tried(lambda_over_printed_bound=share["lambda_high"])
-            .means("largest ratio of lambda_f to its printed upper bound")
-            .at_most(
-                1.0,
-                "the claim; rounding is far smaller",
-                half_width=share_of_printed_bound(wrong_labels, margins_BD),
-            )
+    def measure(self, m: Measured) -> None:
+        rng, mu = Random(self.seed), rational(self.mu)
+        losses = list(self.drawn(rng))
+        points = [self._worst(), *(self.far(loss, rng, -2) for loss in losses)]
+        sizes = [mu * norm(at.x) for at in points]
+        slopes = [norm(at.gradient) for at in points]
+        steps = [at.decrement for at in points]
+        upper = greatest(step * arb(mu).sqrt() / (1 + size) for step, size in zip(steps, sizes, strict=True))
+        m.below("lambda_over_printed_bound", 2 * upper, 1, "largest ratio of lambda_f to its upper bound")
+        m.below("lambda_over_twice_printed_bound", upper, 1, "largest ratio of lambda_f to twice that bound")
+        about = "the largest ratio of lambda_f to 1.98 times the printed bound, less 1"
+        m.control(about, upper * fmpq(100, 99) - 1, of="lambda_over_twice_printed_bound")
+        gradient = greatest(
+            (slope / (1 + size)).max((size - 1) / slope) for slope, size in zip(slopes, sizes, strict=True)
         )
-        return finding(
-            [
-                claim.holds_only_if(others <= 1).provided(
-                    tried(step_off=off)
-                    .means(
-                        "largest difference of a Newton step computed in two ways, over its rounding error"
-                    )
-                    .at_most(1.0, TWO_WAYS, otherwise="undecided")
-                ),
-                tried(
-                    lambda_over_twice_printed_bound=share["lambda_high"] / 2,
-                    gradient_over_bound=share["gradient"],
-                    hessian_over_bound=share["hessian"],
-                    lambda_lower_bound_over_lambda=share["lambda_low"],
-                ).means(
-                    lambda_over_twice_printed_bound="largest ratio of lambda_f to twice that bound",
-                    gradient_over_bound="largest ratio of the gradient to its bounds",
-                    hessian_over_bound="largest ratio of the Hessian to its upper bound",
-                    lambda_lower_bound_over_lambda="largest ratio of the lower bound of lambda_f to lambda_f",
-                ),
-            ],
-            Control(
-                "the largest ratio of the gradient to half of its bound 1 + mu |x|",
-                2 * share["gradient"],
-                2 * share["gradient"] > 1,
-            ),
-            notes=[
-                "Every number is the ratio of a quantity to its bound, which is at most 1 if the bound "
-                "is true."
-            ],
-            remarks=REMARKS,
+        m.below("gradient_over_bound", gradient, 1, "largest ratio of the gradient to its bounds")
+        m.control("the same to half of 1 + mu |x|, less 1", 2 * gradient - 1, of="gradient_over_bound")
+        low = greatest((size - 1) / step for size, step in zip(sizes, steps, strict=True))
+        about = "largest ratio of the lower bound of lambda_f to lambda_f"
+        m.below("lambda_lower_bound_over_lambda", low / arb(1 + mu).sqrt(), 1, about)
+        traces = [sum((at.hessian[i, i] - mu for i in range(self.dim)), arb(0)) for at in points]
+        about = "largest trace of Hess f - mu I, which bounds its norm"
+        m.below("hessian_less_mu", greatest(traces), 1, about)
+        self._display(m, rng, losses)
+        m.note(
+            "The correct upper bound is lambda_f <= |grad f| / sqrt(mu) <= (1 + mu |x|) / sqrt(mu); the "
+            "proof of Theorem 5.4 uses both forms in one line. Only constants depend on the factor. The "
+            "first bound is introduced as one on |f(x)|; the gradient is meant."
+        )
+        m.note(
+            "Beside (B.9): an error against the step makes delta smaller than lambda / (1 + lambda), and the "
+            "middle negative; at the minimum lambda is 0 and delta / (1 - delta) exceeds delta. The proof "
+            "needs a bound of |G_t| only: for delta <= 1/5 both terms are at most (5/4) delta + lambda, "
+            "which changes the constants of Theorem 5.4 and not its statement."
         )
 
-    def _wrong_labels(self) -> tuple[LogisticLoss, Tensor]:
-        """Return problems of one unit point, its label wrong by a margin r: p ~ 1 - exp(-r)."""
-        r_B = torch.linspace(1, 30, 117, dtype=torch.float64)
-        A_BND = torch.zeros(len(r_B), 1, self.dim, dtype=torch.float64)
-        A_BND[..., 0] = 1
-        x_BD = torch.zeros(len(r_B), self.dim, dtype=torch.float64)
-        x_BD[:, 0] = -r_B
-        return LogisticLoss(A_BND, torch.ones(len(r_B), 1, dtype=torch.float64), self.mu), x_BD
+    def _display(self, m: Measured, rng: Random, losses: list[Logistic]) -> None:
+        left, right, repaired, without, control = [], [], [], [], []
+        for loss in losses:
+            away, lowest = direction(rng, self.dim), minimum(loss)
+            for distance in DISTANCES:
+                at = loss.at(lowest + distance * away)
+                size, move = at.scaled_decrement, at.move
+                if not size.rel_accuracy_bits() > 20:
+                    raise Blurred
+                if not size < fmpq(1, 6):
+                    continue
+                exact = at.local_norm(move)
+                without.append(exact / (1 - exact) - size)
+                control.append(size / 100)
+                error = error_allowed(at)
+                for step in (move + arb_mat(away) * error, move - move * (error / norm(move))):
+                    delta = at.local_norm(step)
+                    middle = delta / (1 - delta) - size
+                    left.append(middle)
+                    right.append(middle - delta - size)
+                    repaired.append(abs(middle).max(delta + size) - (fmpq(5, 4) * delta + size))
+        off = greatest(map(abs, without))
+        m.zero("exact_step", off, "delta/(1 - delta) - lambda of exact steps", within=fmpq(1, 10**12))
+        m.control("the same with 1.01 lambda for lambda", greatest(control), of="exact_step")
+        m.above("display_left", least(left), 0, "least delta/(1 - delta) - lambda, steps with errors")
+        m.below("display_right", greatest(right), 0, "largest of the same less delta + lambda")
+        about = "largest bound of |G_t| by (B.9)'s terms less (5/4) delta + lambda"
+        m.below("repaired", greatest(repaired), 0, about)
 
-
-def shares_of_bounds(loss: LogisticLoss, x_BD: Tensor) -> dict[str, float]:
-    """Return the largest share that each quantity has of its printed bound."""
-    mu, norm_B = loss.mu, x_BD.norm(dim=1)
-    gradient_B = loss.gradient(x_BD).norm(dim=1)
-    spectrum_BD = torch.linalg.eigvalsh(loss.hessian(x_BD))
-    _, lambda_B = loss.newton_direction(x_BD)
-    low_B = (mu * norm_B - 1).clamp_min(0)
-    return {
-        "gradient": float(torch.maximum(gradient_B / (1 + mu * norm_B), low_B / gradient_B).max()),
-        "hessian": float((spectrum_BD[:, -1] / (1 + mu)).max()),
-        "lambda_low": float((low_B / (1 + mu) ** 0.5 / lambda_B).max()),
-        "lambda_high": float((lambda_B * 2 * mu**0.5 / (1 + mu * norm_B)).max()),
-    }
+    def _worst(self) -> Point:
+        """Return one unit point with a label that is wrong by a margin r, p (1 - p) ~ exp(-r) below mu."""
+        r = 30 + ceil(max(0.0, -log(Fraction(self.mu))))
+        a = fmpq_mat(1, self.dim, [1] + [0] * (self.dim - 1))
+        return Logistic(a, [1], rational(self.mu)).at(-r * a.transpose())

@@ -1,97 +1,98 @@
-"""giannou, Lemma B.9: far from 0 a damped Newton step with an error |eps| <= mu^2 does not lengthen x.
+"""giannou, Lemmas B.9 and B.10: damped Newton steps with errors |eps| <= mu^2, far from 0 and for ever.
 
-For |x| -> infinity H -> mu I and grad f ~ mu x, so lambda_f ~ sqrt(mu) |x| and the step is 2 / (2 + |x|) x:
-it shortens x by 2, whatever mu. An outward error of mu^2 lengthens it again by mu^2, more for mu > sqrt(2).
-The bounds of one_step make that a proof on both sides: an explicit C, or growth from some |x| on.
-B problems, D covariates.
+Far out a step shortens x by 2, whatever mu; an outward error lengthens it by mu^2.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from fractions import Fraction
+from itertools import pairwise
+from random import Random
 
-import torch
+from flint import arb, arb_mat, fmpq
 
-from icl.checks.giannou.support.one_step import (
-    OF_CONSTANT,
-    beyond,
-    constant_of,
-    growth,
-    numbers_of_bounds,
-    outside_bounds,
-    units,
-)
-from icl.checks.giannou.support.problems import LogisticProblems
-from icl.checks.numbers import exact, finding, tried
-from icl.checks.settings import integer
-from icl.checks.verdict import Control, Finding
-from icl.random import generator
+from icl.checks.giannou.settings import LogisticProblems
+from icl.checks.statement import Measured, setting
+from icl.theory.giannou.balls import greatest, least
+from icl.theory.giannou.logistic import Logistic, direction, norm, rounded
+from icl.theory.giannou.one_step import beyond, constant_of, growth, growth_bounds
+from icl.theory.rationals import rational
 
-RADII = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)  # in units of the radius that the bounds on one step give
-REMARKS = [
-    "The proof bounds mu x^T H^{-1} x from below by mu^2 |x|^2. H <= (1 + mu) I gives only mu / (1 + mu) "
-    "|x|^2, which is smaller if mu (1 + mu) > 1. The lemma is true for mu < sqrt(2), where the 2 by which "
-    "a step shortens x exceeds mu^2, and false for mu > sqrt(2). For every mu, errors below 2 are "
-    "admissible.",
-    "Lemma B.10 depends on this lemma: with errors of mu^2 > 2 the iterates can grow without bound. "
-    "Theorem 5.4 assumes errors of at most .01 and is not affected.",
-]
+RADII = (2, 10, 100, 10**4, 10**6)  # in units of C, or of the radius from which x grows
+STARTS = (fmpq(0), fmpq(1, 2), fmpq(1))  # |x_0| as shares of C
+ONE = fmpq(1)
 
 
-@dataclass(eq=False)
+@dataclass
 class LemmaB9(LogisticProblems):
-    """Settings: size of the random problems, mu, number of problems (`samples`), seed."""
+    mu: float = setting(2.0, 1e-3, 1e3)
+    steps: int = setting(20, 1, 20, most=10_000, beyond="they take minutes")  # of each sequence
 
-    reference = "Lemma B.9"
+    where = "Lemmas B.9 and B.10"
+    title = "Lemmas B.9 and B.10: steps with large errors"
     claim = (
-        "For every mu > 0 there is a constant C such that a damped Newton step with an error |eps| <= "
-        "mu^2 from any x with |x| >= C has |x'| <= |x|."
+        "For every mu > 0 there is a constant C such that a damped Newton step with an error |eps| <= mu^2 "
+        "from any x with |x| >= C has |x'| <= |x|; the iterates of steps with such errors are bounded by a "
+        "constant that depends on mu and x_0."
     )
+    quote = (
+        r'"there exists some constant $C > 0$ depending on $\mu$ such that for any $\varepsilon \in '
+        r"\mathbb{R}^d$ with $\|\varepsilon\|_2 \leq \mu^2$, if $\|x\|_2 \geq C$, then $\left\|x - "
+        r"\frac{2\sqrt{\mu}}{2\sqrt{\mu} + \lambda(x)} \nabla^2 f(x)^{-1} \nabla f(x) + "
+        r'\varepsilon\right\|_2 \leq \|x\|_2$" (Lemma B.9, Appendix B)'
+    )
+    formula = r"\|x\| \ge C(\mu),\ \|\varepsilon\| \le \mu^2\ \implies\ \|x'\| \le \|x\|,\quad \|x_t\| \le C"
 
-    mu: float = 2.0
-    samples: int = integer(64, 1, 10_000)
+    def expected(self) -> str:
+        return "holds" if self.mu**2 < 2 else "fails"
 
-    def measure(self) -> Finding:
-        rng, error = generator(self.seed, "check"), self.mu**2
-        loss = self.losses(rng, self.samples)
-        x_BD = units(torch.from_numpy(rng.standard_normal((self.samples, self.dim))))
-        constant = constant_of(self.mu, error)
-        radius = beyond(self.mu, error) if constant is None else constant
-        radii = [share * (radius if math.isfinite(radius) else 1 / self.mu) for share in RADII]
-        growths = [float((growth(loss, r * x_BD)[0] + error).max()) for r in radii]
-        half = outside_bounds(loss, radii[-1] * x_BD, 0.5)
-        # The bounds on one step tend to the limit from both sides: its sign decides, if the bounds are right.
-        claim = (
-            exact(limit=float(Fraction(self.mu) ** 2 - 2))
-            .means("limit mu^2 - 2 of the growth |x'| - |x| far out")
-            .compared_by("outside_bounds", "steps on drawn problems, far out, within their bounds")
-            .at_most(0.0, "the claim; bounds from both sides give the limit")
+    def measure(self, m: Measured) -> None:
+        rng, mu = Random(self.seed), rational(self.mu)
+        error = mu**2
+        m.below("limit", error - 2, 0, "limit mu^2 - 2 of |x'| - |x| far out, with the largest error outward")
+        m.control("the same limit for an error of norm 2 more", error, of="limit")
+        radius = constant_of(mu, error) if error < 2 else arb(beyond(mu, error))
+        losses, inside, half, grown = list(self.drawn(rng)), [], [], []
+        for loss in losses:
+            away = arb_mat(direction(rng, self.dim))
+            for share in RADII:
+                at = loss.at(rounded(away * (share * radius)))
+                low, high = growth_bounds(mu, norm(at.x))
+                inside += [growth(at, ONE) - low, high - growth(at, ONE)]
+                half.append((growth(at, fmpq(1, 2)) - low).min(high - growth(at, fmpq(1, 2))))
+                grown.append(growth(at, ONE) + error)
+        m.positive("inside_bounds", least(inside), "least distance of a step from its bounds")
+        m.control("the same of half a step", least(half), of="inside_bounds")
+        if error < 2:
+            m.below("growth", greatest(grown), 0, "largest |x'| - |x| from twice C on, errors outward")
+            ends = [
+                self._norms(loss, arb_mat(direction(rng, self.dim)) * (start * radius))
+                for loss in losses
+                for start in STARTS
+            ]
+            most, about = (
+                greatest(x for norms in ends for x in norms[1:]),
+                "largest |x_t| over C, errors outward",
+            )
+            m.below("largest_over_constant", most / radius, 1, about)
+            m.number("constant", radius, "constant C of both lemmas")
+        else:
+            ends = [self._norms(loss, arb_mat(direction(rng, self.dim)) * radius) for loss in losses]
+            grown = [after - before for norms in ends for before, after in pairwise(norms)]
+            about = "least growth of |x_t| in a step, errors outward"
+            m.below("least_growth_in_a_step", least(grown), 0, about)
+        m.note(
+            "The proof of B.9 bounds mu x^T H^{-1} x from below by mu^2 |x|^2; H <= (1 + mu) I gives only mu "
+            "/ (1 + mu) |x|^2. For every mu errors below 2 are admissible. Theorem 5.4 assumes errors of at "
+            "most .01 and is not affected."
         )
-        points = [r * x_BD for r in radii]
-        return finding(
-            [
-                claim.provided(*numbers_of_bounds(loss, x_BD, points, constant, otherwise="undecided")),
-                exact(constant=constant, **{"constant_off": None} if constant is None else {})
-                .means(constant="constant C for mu < sqrt(2)")
-                .compared_by("outside_bounds" if constant is None else "constant_off", OF_CONSTANT),
-                exact(radii=radii).means("norms of x at which the growth is measured").by_definition(),
-                tried(
-                    growth_far_out=growths[-1],
-                    growth_by_radius=growths,
-                    growth_without_error=[largest - error for largest in growths],
-                ).means(
-                    growth_far_out="growth |x'| - |x| at the largest norm, the largest over problems",
-                    growth_by_radius="largest growth over problems, by norm of x",
-                    growth_without_error="largest growth without the error, by norm of x",
-                ),
-            ],
-            Control("the distance of half a step from its bounds, in units of rounding", half, half > 1),
-            notes=[
-                "The growth |x'| - |x| is measured with an error of norm mu^2 along the result of the "
-                "step. The verdict rests on the bounds of one step, which are proved for every problem.",
-                "For mu < sqrt(2) these bounds give an explicit C (constant).",
-            ],
-            remarks=REMARKS,
-        )
+
+    def _norms(self, loss: Logistic, x: arb_mat) -> list[arb]:
+        """Return |x_t| along steps with outward errors of norm mu^2, less what rounding takes."""
+        at = loss.at(rounded(x))
+        norms = [norm(at.x)]
+        for _ in range(self.steps):
+            moved = at.x + at.move
+            at = loss.at(rounded(moved + moved * (loss.mu**2 / norm(moved))))
+            norms.append(norm(at.x))
+        return norms

@@ -1,113 +1,124 @@
-"""giannou, eq. (3.4): a step of order k raises the residual to its k-th power, I - X_t A = (I - X_0 A)^{k^t}.
-
-B samples, D covariates.
-"""
+"""giannou, section 3.2.1: Newton's iteration of order k, where it may start, and how many steps it takes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
+from random import Random
+from typing import Any
 
-import torch
-from torch import Tensor
+from flint import arb, fmpq, fmpq_mat
 
-from icl.algorithms.newton import newton_iteration, transpose_start
-from icl.checks.giannou.support.mutants import least_wrong, or_infinite
-from icl.checks.giannou.support.newton_steps import (
-    exact_identity,
-    sizes_of_terms,
-    steps_by_accuracy,
-    steps_by_condition,
+from icl.checks.statement import Measured, Statement, setting
+from icl.errors import InputError, reals
+from icl.theory.giannou.balls import greatest
+from icl.theory.giannou.inversion import (
+    authors_residual,
+    needed_accuracy,
+    printed_steps,
+    residual,
+    step,
+    steps_to,
 )
-from icl.checks.giannou.support.problems import MAX_DIM, TOO_LONG, draw_designs, validate_condition
-from icl.checks.numbers import exact, finding, tried
-from icl.checks.rounding import PATH, path_rounding
-from icl.checks.settings import integer, validate
-from icl.checks.verdict import Finding
-from icl.errors import InputError, real
-from icl.random import generator
+from icl.theory.rationals import identity, largest, rational
 
-REMARKS = [
-    "The identity holds for every X_0, A and order, also for singular A. Convergence of X_t requires a "
-    "spectral radius of I - X_0 A below 1, which X_0 = alpha A^T has for alpha < 2 / lambda_max(A^T A).",
-    "With the authors' alpha = 1 / (s_1^2 + s_d^2) order k needs log_k(log(1/eps) / log(1 + 1/kappa^2)) "
-    "steps, about 2 log_k(kappa) + log_k log(1/eps).",
-]
+CONDITIONS = (2, 10, 100, 1000, 10_000)
+SHARES = tuple(fmpq(k, 1000) for k in (-100, 0, 1, 300, 500, 900, 999, 1000, 1001, 1100))  # of 2 / lambda_max
+EDGES = ("1/10", "1/100", "1/10000", "1/1000000")  # distances of alpha from an end, in shares
+ALLOWED = 2  # steps beyond the printed bound: 1 + log2 1.5 + log2 (1.5 ln 2) = 1.64, and rounding up
+DIGITS = 4000  # powers of the residual are multiplied out up to this one over d^2
 
 
-@dataclass(eq=False)
-class Order:
-    """Settings: order k, dimension, condition of A, steps, number of random A (`samples`), accuracy, seed."""
+@dataclass
+class Order(Statement):
+    order: int = setting(3, 2, 8, most=8, beyond="an order is counted in products of a layer")
+    dim: int = setting(5, 1, 6, most=200, beyond="the random matrices take minutes")
+    condition: float = setting(10.0, 1.0, 1e6)  # kappa(A)
+    steps: int = setting(6, 1, 6, most=64, beyond="nothing new is to be seen")
+    accuracy: float = setting(1e-8, 1e-300, 0.5)  # of the steps counted
+    mus: Sequence[float] = (1.0, 0.5, 0.1, 1e-2, 1e-3, 1e-4)
+    accuracies: Sequence[float] = (1.0, 0.1, 1e-2, 1e-4, 1e-6)  # eps of Theorems 5.1 and 5.2
+    seed: int = setting(0, 0)
 
-    reference = "Section 3.2.1, eqs. (3.3) and (3.4)"
+    paper = "giannou"
+    where = "Section 3.2.1, eqs. (3.3) and (3.4); Theorems 5.1 and 5.2, Remark C.1"
+    title = "Order, start and steps of Newton's iteration"
+    law = "any invertible A; X_0 any, or alpha A^T"
     claim = (
-        "After t steps the iteration (3.4) of order k has the residual I - X_t A = (I - X_0 A)^{k^t}: it "
-        "converges with order k."
+        "After t steps the iteration (3.4) of order k has the residual I - X_t A = (I - X_0 A)^{k^t}; from "
+        "X_0 = alpha A^T it converges for every alpha in (0, 2 / lambda_max(A^T A)) and for no other; the k "
+        "printed in Theorems 5.1 and 5.2 suffices with logarithms to the base 2 and a constant."
     )
-
-    order: int = integer(3, 2, 8)
-    dim: int = integer(5, 1, MAX_DIM, TOO_LONG)
-    condition: float = 10.0
-    steps: int = integer(6, 1, 64)
-    accuracy: float = 1e-8
-    seed: int = integer(0, 0)
-    samples: int = integer(16, 1, 1000)
+    quote = (
+        '"the corresponding algorithm has an $n$-th order convergence to the inverse matrix, i.e., $(I - '
+        'X_{k+1} A) = (I - X_k A)^n$" (Section 3.2.1)'
+    )
+    formula = r"I - X_t A = (I - X_0 A)^{k^t},\quad X_0 = \alpha A^\top,\ \alpha \in (0, 2 / \lambda_{\max})"
 
     def __post_init__(self) -> None:
-        validate(self)
-        self.condition = validate_condition(self.condition, 1e4)
-        self.accuracy = real("check.accuracy", self.accuracy, 0, open_low=True)
-        if not 1e-14 <= self.accuracy < 1:
-            raise InputError(f"check.accuracy={self.accuracy}: must be from 1e-14 to below 1, as rounding is")
+        super().__post_init__()
+        if not self.accuracy < 1:
+            raise InputError(f"check.accuracy={self.accuracy}: must be below 1")
+        for name in ("mus", "accuracies"):
+            values = reals(f"check.{name}", getattr(self, name), None, 0, open_low=True)
+            if max(values) > 1:
+                raise InputError(f"check.{name}={values}: must be at most 1")
+            setattr(self, name, values)
 
-    def measure(self) -> Finding:
-        rng, k = generator(self.seed, "check"), self.order
-        A_BDD = draw_designs(rng, self.dim, self.dim, self.condition, self.samples)
-        wrong = {f"order {other}": self._error(A_BDD, other) for other in (k - 1, k + 1)}
-        bound = path_rounding(4 * k * (self.dim + 2))
-        mismatches = 0 if exact_identity(k, 2 if k < 5 else 1) else 1
-        by_condition, off = steps_by_condition(k, self.dim, self.accuracy)
-        return finding(
-            [
-                tried(max_error=self._error(A_BDD, k))
-                .means("largest difference of I - X_t A from (I - X_0 A)^(k^t), relative to its terms")
-                .at_most(bound, PATH),
-                exact(exact_mismatches=mismatches)
-                .means("number of entries in which the identity is false in rational arithmetic")
-                .at_most(0.5, "rational arithmetic"),
-                exact(steps_off_formula=off)
-                .means("largest difference of the number of steps from its formula")
-                .compared_by("steps_off_formula", "steps of the iteration, and formula")
-                .at_most(0.5, "the formula for the steps"),
-                exact(
-                    steps_by_condition=by_condition,
-                    steps_by_accuracy=steps_by_accuracy(k, self.dim, self.condition),
-                    order=k,
-                )
-                .means(
-                    steps_by_condition="number of steps to the accuracy, by condition number of A",
-                    steps_by_accuracy="number of steps at the given condition number, by accuracy",
-                    order="order k of the iteration",
-                )
-                .compared_by("steps_off_formula", "steps of the iteration"),
-            ],
-            least_wrong("the error against the powers of a wrong order", wrong, bound),
-            notes=[
-                "The power of the residual is computed by an eigendecomposition. Errors are relative to "
-                "the rounded terms, where the errors of earlier steps are propagated by the derivative of "
-                "the power. The identity is also tested in rational arithmetic."
-            ],
-            remarks=REMARKS,
-        )
+    def measure(self, m: Measured) -> None:
+        self._identity(m)
+        self._starts(m)
+        self._printed(m)
 
-    def _error(self, A_BDD: Tensor, power: int) -> float:
-        """Return the largest |I - X_t A - (I - X_0 A)^{power^t}| over t and samples, in shares of sizes."""
-        X_TBDD = newton_iteration(A_BDD, transpose_start(A_BDD), self.order, self.steps)
-        identity_DD = torch.eye(self.dim, dtype=torch.float64)
-        _, s_BD, Vt_BDD = torch.linalg.svd(A_BDD)
-        r_BD, off = 1 - s_BD**2 / (s_BD[:, :1] ** 2 + s_BD[:, -1:] ** 2), []
-        sizes_TB = sizes_of_terms(X_TBDD, A_BDD, r_BD, self.order)
-        for t, X_BDD in enumerate(X_TBDD):
-            expected_BDD = (Vt_BDD.mT * (r_BD ** float(power**t))[:, None]) @ Vt_BDD
-            error_B = (identity_DD - X_BDD @ A_BDD - expected_BDD).flatten(1).norm(dim=1)
-            off.append(or_infinite(float((error_B / sizes_TB[t]).max())))
-        return max(off)
+    def _identity(self, m: Measured) -> None:
+        rng, d, k = Random(self.seed), self.dim, self.order
+
+        def draw() -> fmpq_mat:
+            return fmpq_mat(d, d, [fmpq(rng.randint(-9, 9), 10) for _ in range(d * d)]) + 2 * identity(d)
+
+        A, X, one = draw(), draw() / 5, identity(d)
+        R, off = one - X * A, []
+        wrong = largest(one - step(X, A, k) * A - R ** (k + 1))
+        for t in range(1, self.steps + 1):
+            if t > 1 and k**t * d * d > DIGITS:
+                m.note(f"Steps from {t} on follow from the first, which is true for every X_0.")
+                break
+            X = step(X, A, k)
+            off.append(largest(one - X * A - R ** (k**t)))
+        m.zero("max_error", max(off), "largest entry of I - X_t A less the power of I - X_0 A, over steps")
+        m.control("the same after one step with the power of the next order", wrong, of="max_error")
+
+    def _starts(self, m: Measured) -> None:
+        """Count from where it converges, and the steps from the authors' start and near the edges."""
+        kappa, accuracy = rational(self.condition), rational(self.accuracy)
+        converges = {share: residual(2 * share, kappa) < 1 for share in SHARES}
+
+        def mismatches(end: int | fmpq) -> int:
+            return sum(found != (0 < share < end) for share, found in converges.items())
+
+        m.zero("mismatches", mismatches(1), "number of alpha at which convergence and the claim differ")
+        others = min(mismatches(fmpq(1, 2)), mismatches(2))
+        about = "the same for intervals that end at 1 / lambda_max and at 4 / lambda_max, the lesser"
+        m.control(about, others, of="mismatches", wants="positive")
+        steps = [steps_to(self.order, authors_residual(fmpq(c)), accuracy) for c in CONDITIONS]
+        about = "steps from the authors' start to the accuracy, by condition number of A"
+        m.number("steps_by_condition", {"conditions": list(CONDITIONS), "steps": steps}, about)
+        edges: dict[str, list[Any]] = {"distances": [rational(e) for e in EDGES]}
+        for end, sign in ((0, 1), (2, -1)):
+            starts = [end + 2 * sign * e for e in edges["distances"]]
+            edges[f"from {end}"] = [steps_to(2, residual(alpha, kappa), accuracy) for alpha in starts]
+        about = "steps of order 2 to the accuracy, by the distance of alpha from an end of the interval"
+        m.number("steps_near_edges", edges, about)
+
+    def _printed(self, m: Measured) -> None:
+        excess, without = [], []
+        for mu, eps in product(map(rational, self.mus), map(rational, self.accuracies)):
+            kappa = (1 + mu) / mu
+            needed = steps_to(2, authors_residual(kappa), mu * needed_accuracy(mu, eps))
+            excess.append(needed - printed_steps(mu, eps, arb(2)))
+            without.append(excess[-1] + 2 * arb(kappa).log() / arb(2).log())
+        about = "most steps needed beyond the printed bound, logarithms to the base 2"
+        m.below("excess", greatest(excess), ALLOWED, about)
+        about = "the same beyond the bound without its 2 log kappa, less 2"
+        m.control(about, greatest(without) - ALLOWED, of="excess")

@@ -1,104 +1,81 @@
-"""giannou, Proposition 3.3: how self-concordant the regularised logistic loss is, for points with |a| <= 1.
-
-phi(t) = f(x + t u), |u| = 1: phi'' = mean q c^2 + mu and |phi'''| = |mean q t c^3| with c = <u, a_i>, |c|
-<= 1, q = p (1 - p) in (0, 1/4], t = 1 - 2 p = +-sqrt(1 - 4 q). The points (phi'' - mu, |phi'''|) are a
-convex hull of (q c^2, q sqrt(1 - 4 q) |c|^3); at given q c^2 the second is largest for |c| = 1, and q
-sqrt(1 - 4 q) is concave, so one point a = u repeated is worst, and the ratio's supremum is that of one
-variable.
-"""
+"""giannou, Proposition 3.3: the regularised logistic loss is self-concordant where |a_i| <= 1."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from random import Random
 
-from icl.checks.giannou.support.concordance import largest_ratio, ratio_of_one_point, supremum_of_ratio
-from icl.checks.giannou.support.problems import validate_mu
-from icl.checks.numbers import exact, finding, searched
-from icl.checks.rounding import ROUNDING
-from icl.checks.settings import integer, validate
-from icl.checks.verdict import Control, Finding
-from icl.random import generator
+from flint import arb, fmpq_mat
 
-TOO_LONG = "the search over points takes minutes"
+from icl.checks.statement import Measured, Statement, setting
+from icl.theory.giannou.balls import greatest
+from icl.theory.giannou.concordance import drawn, is_largest, ratio, squared_ratio, squared_supremum, worst
+from icl.theory.giannou.perturbation import condition_gaps, inverse_share
+from icl.theory.giannou.perturbation import drawn as drawn_errors
+from icl.theory.rationals import identity, rational
 
-REMARKS = [
-    "The proposition makes two claims. By Definition 3.1 the first is |phi'''| <= 2 M (phi'')^{3/2} with "
-    "M = 1/sqrt(mu). The second, that f/(4 mu) is standard self-concordant, is the same with M = 1/(2 "
-    "sqrt(mu)), and twice as strong. Both are true and neither is sharp: the supremum of |phi'''| / "
-    "(phi'')^{3/2} is 2 / (3 sqrt(3) sqrt(mu) (1 + 4 mu)), attained at p (1 - p) = 2 mu / (1 + 12 mu). So "
-    "f / (27 mu (1 + 4 mu)^2) is standard self-concordant, and damped Newton on it takes longer steps "
-    "than on f / (4 mu).",
-]
+PROBLEMS = 8
+MOST_DIM = 6  # of drawn Hessians: their spectra are roots of polynomials
 
 
-@dataclass(eq=False)
-class Proposition3_3:
-    """Settings: mu, size of the random problems searched, their number (`samples`), seed."""
+@dataclass
+class Proposition3_3(Statement):
+    mu: float = setting(0.1, 1e-9, 1e6)
+    dim: int = setting(3, 1, 6, most=200, beyond="nothing new is to be seen")  # of drawn problems
+    context: int = setting(6, 1, 12, most=1000, beyond="nothing new is to be seen")
+    seed: int = setting(0, 0, 1000)
 
-    reference = "Proposition 3.3, Definition 3.1"
+    paper, where = "giannou", "Proposition 3.3, Definition 3.1; Corollary E.2, Lemma E.3, (E.5)"
+    title = "The logistic loss is self-concordant; its Hessian with errors"
+    law = "any points with |a_i| <= 1, labels +-1, x and u, |u| = 1; phi(t) = f(x + t u)"
     claim = (
         "For |a_i| <= 1 the regularised logistic loss f is self-concordant with M_f = 1/sqrt(mu), and "
-        "f/(4 mu) is standard self-concordant."
+        "f/(4 mu) is standard self-concordant. For |E| < mu, |(Hess f + E)^-1 - (Hess f)^-1| <= |E| / (mu "
+        "(mu - |E|)), and for symmetric E the condition number of Hess f + E lies within (E.5)."
     )
+    quote = (
+        r'"For $\mu > 0$, the regularized logistic loss $f(\cdot)$ defined in (3.5) is self-concordant with '
+        r'$M_f = 1/\sqrt{\mu}$ under assumption 3.2" (Proposition 3.3, Section 3.2.2)'
+    )
+    formula = r"|\varphi'''(0)| \le 2 M_f\, \varphi''(0)^{3/2},\quad M_f = \tfrac{1}{\sqrt{\mu}}"
 
-    mu: float = 0.1
-    dim: int = integer(3, 1, 20, TOO_LONG)
-    context: int = integer(6, 1, 100, TOO_LONG)
-    seed: int = integer(0, 0)
-    samples: int = integer(8, 1, 1000)
-
-    def __post_init__(self) -> None:
-        validate(self)
-        self.mu = validate_mu(self.mu)
-
-    def measure(self) -> Finding:
-        q = 2 * self.mu / (1 + 12 * self.mu)
-        supremum, attained = supremum_of_ratio(self.mu), ratio_of_one_point(q, self.mu)
-        largest = max(self._search(i) for i in range(self.samples))
-        standard = 1 / self.mu**0.5
-        rounding, source = ROUNDING * supremum, "rounding: 64 * 2^-52 of the supremum"
-        below = 0.99 * supremum
-        return finding(
-            [
-                exact(supremum=supremum)
-                .means("supremum of |phi'''| / (phi'')^(3/2) over all points and directions")
-                .compared_by("off_closed_form", "the ratio at one repeated point")
-                .at_most(
-                    standard, "the claim for f/(4 mu), 2 M with M = 1/(2 sqrt(mu))", half_width=rounding
-                ),
-                exact(off_closed_form=abs(attained - supremum))
-                .means("difference of the supremum from its value at one repeated point")
-                .compared_by("off_closed_form", "closed form, and ratio at one repeated point")
-                .at_most(rounding, source),
-                searched(largest_excess=max(largest, attained) - supremum)
-                .means("amount by which a search exceeds the supremum")
-                .at_most(rounding, source),
-                searched(largest_found_by_search=largest).means(
-                    "largest ratio found by a search over problems"
-                ),
-                exact(supremum_times_sqrt_mu=supremum * self.mu**0.5, attained=attained)
-                .means(
-                    supremum_times_sqrt_mu="supremum times sqrt(mu)", attained="ratio at one repeated point"
-                )
-                .compared_by("off_closed_form", "closed form, and ratio at one repeated point"),
-                exact(claim_M_f=2 / self.mu**0.5, claim_standard=standard)
-                .means(
-                    claim_M_f="bound 2 M_f of the first claim",
-                    claim_standard="bound of the second claim, f/(4 mu) standard self-concordant",
-                )
-                .by_definition(),
-                exact(worst_p_one_minus_p=q)
-                .means("p (1 - p) at which the supremum is attained")
-                .compared_by("off_closed_form", "the ratio there, which is the supremum"),
-            ],
-            Control(
-                "the largest ratio to a constant of 0.99 times the supremum",
-                attained / below,
-                attained > below,
-            ),
-            remarks=REMARKS,
+    def measure(self, m: Measured) -> None:
+        mu = rational(self.mu)
+        q, squared = worst(mu), squared_supremum(mu)
+        supremum, standard = arb(squared).sqrt(), 1 / arb(mu).sqrt()
+        about = "supremum of |phi'''| / phi''^(3/2) over points and directions"
+        m.below("supremum", supremum, standard, about)
+        unit, at = fmpq_mat([[1]]), (2 * (1 - 4 * arb(q)).sqrt().atanh()).mid().fmpq()
+        attained = ratio(unit, [1], mu, at * unit, unit)
+        m.control("the ratio at a point less .99 of it", attained - 99 * supremum / 100, of="supremum")
+        m.true("largest", is_largest(squared, mu), "no p (1 - p) has a larger ratio at one point")
+        about = "squared ratio at the worst p (1 - p), less it"
+        m.zero("attained_off", squared_ratio(q, mu) - squared, about)
+        m.control("the same at half of that", squared_ratio(q / 2, mu) - squared, of="attained_off")
+        problems = drawn(PROBLEMS, self.context, self.dim, Random(self.seed))
+        found = greatest(ratio(A, y, mu, x, u) for A, y, x, u in problems)
+        m.below("largest_found", found, supremum, "largest ratio at random problems, from f itself")
+        self._perturbed(m)
+        m.note(
+            "The second claim, M = 1/(2 sqrt(mu)), is twice as strong as the first. Neither is sharp: the "
+            "supremum is 2 / (3 sqrt(3 mu) (1 + 4 mu)), so f / (27 mu (1 + 4 mu)^2) is standard "
+            "self-concordant, and damped Newton on it takes longer steps than on f / (4 mu)."
+        )
+        m.note(
+            "Weyl's inequalities (Lemma E.3) take symmetric errors, which E_1 = A^T diag(u_1) A + A^T U_2 is "
+            "not. Corollary E.2 needs no symmetry; (E.5) holds for singular values with -|E| and |E|. "
+            "Appendix E.4 writes grad f for the Hessian."
         )
 
-    def _search(self, step: int) -> float:
-        rng = generator(self.seed, "search", step)
-        return largest_ratio(self.mu, self.context, self.dim, rng)
+    def _perturbed(self, m: Measured) -> None:
+        mu, rng, dim = rational(self.mu), Random(self.seed), min(self.dim, MOST_DIM)
+        pairs = list(drawn_errors(PROBLEMS, self.context, dim, mu, rng))
+        symmetric = [(H, (E + E.transpose()) / 2) for H, E in pairs]
+        inverse = greatest(inverse_share(H, E, mu) for H, E in (*pairs, *symmetric))
+        m.below("inverse", inverse, 1, "largest ratio of |(H + E)^-1 - H^-1| to its bound")
+        least = mu * identity(dim)
+        sharp = inverse_share(least, -least / 2, mu)
+        m.control("the ratio to half of the bound at H = mu I, less 1", 2 * sharp - 1, of="inverse")
+        if dim > 1:
+            least_gap = -greatest(-gap for H, E in symmetric for gap in condition_gaps(H, E))
+            m.positive("condition", least_gap, "least distance of a condition number from its bounds (E.5)")

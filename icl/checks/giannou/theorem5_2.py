@@ -1,185 +1,126 @@
 """giannou, Theorem 5.2: linear attention with ReLU layers takes damped Newton steps on the logistic loss.
 
-Appendix C's construction, piecewise linear where the proof has step functions, against exact steps.
-D covariates, N context, T steps.
+Appendix C's construction, piecewise linear where the proof has step functions: each layer against the
+operation stated for it, in rationals, and whole steps against exact ones, in balls.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
 
-import numpy as np
-import torch
-from torch import Tensor
+from flint import arb, fmpq
 
-from icl.checks.giannou.support.mutants import least_wrong, or_infinite
-from icl.checks.giannou.support.step_error import (
-    MAX_STEPS,
-    NewtonSteps,
-    Trajectory,
-    error_of_step,
-    fitted_slope,
+from icl.checks.giannou.settings import NewtonSteps
+from icl.checks.statement import Measured, setting
+from icl.theory.giannou.balls import greatest
+from icl.theory.giannou.columns import balls, distance, forward, lacking_a_head, near, width
+from icl.theory.giannou.logistic import direction, probability
+from icl.theory.giannou.newton_step import (
+    Functions,
+    StepLayer,
+    follow,
     inversion_steps,
-    rounding,
-    rows_off,
-    step_error_bound,
+    newton_step,
+    prompt,
+    radius_of_iterates,
+    without_move,
 )
-from icl.checks.giannou.support.step_layers import LayerByLayer, compare_functions
-from icl.checks.numbers import Numbers, exact, finding, tried
-from icl.checks.settings import integer
-from icl.checks.verdict import Finding
-from icl.constructions.giannou.describe import describe
-from icl.constructions.giannou.logistic import prompt_of_theorem
-from icl.models.giannou.columns import ColumnStack
-from icl.random import generator
-from icl.theory.logistic import LogisticLoss, damped_newton
+from icl.theory.rationals import rational
 
-REMARKS = [
-    "(C.2) is declared as (7d+5) x n, but lists 6d+4 rows, as in Remark 5.3. The two layers of Lemma 4.1 "
-    "need the block of zeros. One layer per inversion step would suffice: X <- 2 X - X B^T X, started at "
-    "X = alpha B as layer 3 leaves it, converges to the transpose of the inverse, which step 8 can read "
-    "transposed. The depth would be 10 + k instead of 11 + 2k.",
-    "The depth is 11 + 2k for k inversion steps. Section 6 counts 13 layers per Newton step, which is k = 1.",
-    "The width of the main text, O(d (1+mu)^8 / (eps^4 mu^10)), differs from Theorem 5.1's, O(d (1+mu)^6 "
-    "/ (eps^4 mu^8)). Piecewise linear ReLU layers need eps^{-1/2} neurons, because the error decreases "
-    "as N^{-2}. The step functions of the proof need eps^{-1}, and the proof loses a square root in the "
-    "step size, which is not necessary because lambda multiplies it.",
-    "Steps 3 and 7 need three heads. H_{2k+4} has the identity in block 2, but no layer writes it there; "
-    "the last head of the inversion can. The ReLU layer of step 6 is not needed, because y p = sigma(-z) "
-    "+ (y - 1)/2 is linear in y.",
-    "Step 7 writes u_4 for the u_3 of step 5.",
-]
+FEW = 64  # neurons of each function where layers are compared
+POINTS = 8  # at which errors of two widths are compared
+KEPT = ("I", "A", "y", "e", "one")  # rows that no layer writes
 
 
-@dataclass(eq=False)
+@dataclass
 class Theorem5_2(NewtonSteps):
-    """Settings: sizes, mu, neurons for each function (`width`), inversion steps k, Newton steps, seed."""
+    steps: int = setting(3, 1, 3, most=200, beyond="nothing new is to be seen")  # in a row
 
-    reference = "Theorem 5.2; Appendix C"
+    where = "Theorem 5.2, Remark 5.3; Appendix C, (C.6), (C.16) and (C.20)"
+    title = "Theorem 5.2: one damped Newton step in 11 + 2k layers"
     claim = (
-        "11 + 2k layers of linear attention and ReLU take one step of damped Newton on the regularised "
-        "logistic loss, and any number of steps in a row, with an error of eps if the width is of order "
-        "eps^{-4}."
+        "11 + 2k layers of linear attention and ReLU of 6d + 4 rows take one step of damped Newton on the "
+        "regularised logistic loss, with an error of eps if the width is of order eps^{-4}; N neurons "
+        "approximate p (1 - p) within 4/N, p within 2/N and the step size within 2/N."
+    )
+    quote = (
+        '"there exists a Transformer consisting of linear attention with ReLU layers that can approximately '
+        "perform damped Newton's method on the regularized logistic loss\" (Theorem 5.2, Section 5.1)"
+    )
+    formula = (
+        r"x_{t+1} = x_t - \frac{2\sqrt{\mu}}{2\sqrt{\mu} + \lambda_f(x_t)} \nabla^2 f(x_t)^{-1} \nabla "
+        r"f(x_t) + \varepsilon\quad\text{in } 11 + 2k \text{ layers}"
     )
 
-    steps: int = integer(12, 1, MAX_STEPS)
+    def measure(self, m: Measured) -> None:
+        mu, rng, N = rational(self.mu), Random(self.seed), self.width
+        by = Functions.of(mu, N)
+        self._layers(m, newton_step(self.dim, self.context, mu, self.k, Functions.of(mu, FEW)))
+        shares = [error * N / c for error, c in zip(map(arb, by.errors), (4, 2, 2), strict=True)]
+        about = "errors of p (1 - p), p and the step size, over 4/N, 2/N and 2/N"
+        m.below("function_errors", shares, 1, about)
+        constant = fmpq(1, 2) - probability(-arb(radius_of_iterates(mu)).min(arb(10)))
+        m.control("that of 1/2 in the place of p, less 1", constant * N / 2 - 1, of="function_errors")
+        loss, x = self.draw(rng), direction(rng, self.dim)
+        few = newton_step(self.dim, self.context, mu, self.k, Functions.of(mu, N // 4))
+        many = newton_step(self.dim, self.context, mu, self.k, by)
+        errors = follow(many, loss, x, self.steps)[0]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.fits_in_memory(1)
+        points = [fmpq(i, POINTS) * direction(rng, self.dim) for i in range(POINTS)]
 
-    def measure(self) -> Finding:
-        rng = generator(self.seed, "check")
-        loss, setting = self.losses(rng, 1), self.setting(1.0)
-        x_BD = torch.from_numpy(rng.standard_normal((1, self.dim)))
-        x_BD = x_BD / x_BD.norm()
-        step, by = setting.step(self.width), setting.approximations(self.width)
-        prompt_PM = prompt_of_theorem(step, loss.A_BND, loss.y_BN, x_BD)[0]
-        layers = LayerByLayer.of(step, setting, by, prompt_PM)
-        rate = self._rate(loss, x_BD)
-        return finding(
-            [
-                *self._steps(step, loss, x_BD),
-                tried(layer_over_rounding=layers.over_rounding())
-                .means(
-                    "largest difference of a layer from the operation stated for it, over its rounding error"
-                )
-                .at_most(1.0, "rounding of the layer's terms"),
-                *compare_functions(by, setting),
-                rate,
-            ],
-            least_wrong(
-                "the error of a wrong head in its own layer, over rounding", dict(layers.wrong()), 1.0
-            ),
-            notes=[
-                "Every layer is compared with the operation that is stated for it, on its own input. The "
-                "functions of the ReLU layers are compared between their knots with their error bounds "
-                "(relu_errors).",
-                *([] if rate.verdict == "holds" or not self._few_inversions else [self._what_decides()]),
-            ],
-            remarks=REMARKS,
-            details=describe(step),
-        )
+        def gain(*stacks: Sequence[StepLayer]) -> arb:
+            quarter, whole = (greatest(follow(layers, loss, x, 1)[0][0] for x in points) for layers in stacks)
+            return quarter / whole - arb(4) ** fmpq(1, 4)
 
-    def _steps(self, step: ColumnStack, loss: LogisticLoss, x_BD: Tensor) -> list[Numbers]:
-        """Compare steps in a row with exact ones, and the stack's sizes with those stated."""
-        its, setting = Trajectory.of(step, loss.A_BND, loss.y_BN, x_BD, self.steps), self.setting(1.0)
-        errors_T = its.step_errors(loss)[:, 0]
-        allowed = [float(step_error_bound(setting, self.width, loss, at_BD)) for at_BD in its.x_TBD[:-1]]
-        half = 2 * (self.width // 2)  # a square twice for each of the D entries, p once for each label
-        stated_neurons = [self.width, self.dim * half + 2, half, 6, self.width, 2]
-        neurons = [layer.relu.width for layer in step.layers if layer.relu is not None]
-        stated = (11 + 2 * self.k, 3, 6 * self.dim + 4, stated_neurons)
-        optimum_BD = damped_newton(loss, torch.zeros_like(x_BD)).x_BD
-        return [
-            tried(error_over_bound=or_infinite(float(np.max(errors_T / np.array(allowed)))))
-            .means("largest error of a constructed Newton step over its bound")
-            .at_most(
-                1.0,
-                "errors of the ReLU layers and of the inversion, propagated through each step, plus rounding",
-            ),
-            exact(sizes_off=int((len(step.layers), step.heads, step.width, neurons) != stated))
-            .means("number, 0 or 1, that is 1 if layers, heads, rows or neurons differ from those stated")
-            .by_definition()
-            .at_most(0.5, "the claim"),
-            exact(rows_off=rows_off(step, its.H_BPM, loss, x_BD))
-            .means("largest change of the rows that must not change")
-            .compared_by("layer_over_rounding", "each layer and the operation stated for it")
-            .at_most(rounding(setting, self.width), "rounding: as for a step"),
-            tried(
-                step_error=or_infinite(float(errors_T.max())),
-                error_by_step=errors_T.tolist(),
-                bound_by_step=allowed,
-                final_distance_to_optimum=float((its.x_TBD[-1] - optimum_BD).norm()),
-            ).means(
-                step_error="largest error of a constructed Newton step",
-                error_by_step="error of a constructed Newton step, by step",
-                bound_by_step="bound of that error, by step",
-                final_distance_to_optimum="distance of the last step from the minimum",
-            ),
-            exact(layers=len(step.layers), inversion=self.k, heads=step.heads, width=step.width).means(
-                layers="number of layers of a step",
-                inversion="number of inversion steps k",
-                heads="number of heads",
-                width="number of rows",
-            ),
-            exact(neurons=step.neurons).means("number of neurons of a step"),
-        ]
-
-    def _rate(self, loss: LogisticLoss, x_BD: Tensor) -> Numbers:
-        """Return the exponent of the error by width, and errors by width and by steps of inversion."""
-        widths, ks = sorted({max(32, self.width // 2**i) for i in range(5)}), range(1, self.k + 1)
-        setting, narrow = self.setting(1.0), min(self.width, 500)
-        errors = [error_of_step(setting, width, loss, x_BD) for width in widths]
-        bounds = [float(step_error_bound(setting, width, loss, x_BD)) for width in widths]
-        by_inversion = [error_of_step(self.setting(1.0, k), narrow, loss, x_BD) for k in ks]
-        # With fewer inversion steps than width asks for, their error hides that of the width.
-        slope = (
-            tried(slope=fitted_slope(setting, widths, errors))
-            .means("slope of the log error of a step in the log width")
-            .at_most(
-                -0.25,
-                "the claim, a width of order eps^-4",
-                otherwise="undecided" if self._few_inversions else "fails",
+        about = "largest error at a quarter of the width over that at the width, less 4^(1/4)"
+        if self.k >= inversion_steps(mu):
+            m.positive("rate", gain(few, many), about)
+            wrong = gain(without_move(few), without_move(many))
+            m.control("the same of layers that lack the head that moves x", wrong, of="rate")
+        else:
+            m.undecided(
+                f"the error of {self.k} inversion steps hides that of the width; check.inversion=null takes "
+                "as many as mu needs"
             )
+        m.number("step_error", greatest(errors), "largest error of a constructed Newton step")
+        m.note(
+            "(C.2) is declared as (7d+5) x n, but lists 6d+4 rows, as in Remark 5.3. The two layers of "
+            "Lemma 4.1 need the block of zeros. One layer per inversion step would suffice: X <- 2 X - X "
+            "B^T X from X = alpha B converges to the transpose of the inverse, which step 8 can read "
+            "transposed: 10 + k layers. Section 6 counts 13 layers per Newton step, which is k = 1."
         )
-        described = tried(
-            error_by_width={"widths": widths, "errors": errors},
-            bound_by_width={"widths": widths, "bounds": bounds},
-            error_by_inversion={"steps": [float(k) for k in ks], "errors": by_inversion},
-        ).means(
-            error_by_width="error of a step, by width",
-            bound_by_width="bound of that error, by width",
-            error_by_inversion="error of a step, by number of inversion steps",
+        m.note(
+            "The width of the main text, O(d (1+mu)^8 / (eps^4 mu^10)), differs from Theorem 5.1's, O(d "
+            "(1+mu)^6 / (eps^4 mu^8)). Piecewise linear layers need eps^{-1/2} neurons. The step functions "
+            "of the proof need eps^{-1}, and the proof loses a square root in the step size, which is not "
+            "necessary because lambda multiplies it. (C.6) and (C.16) hold in the largest entry, which the "
+            "proof needs, and not in Euclidean norm for n > 64 and n > 4 examples."
         )
-        return Numbers([*slope, *described])
+        m.note(
+            "Steps 3 and 7 need three heads. H_{2k+4} has the identity in block 2, but no layer writes it "
+            "there; the last head of the inversion can. The ReLU layer of step 6 is not needed: y p is "
+            "linear in y. Step 7 writes u_4 for the u_3 of step 5."
+        )
 
-    @property
-    def _few_inversions(self) -> bool:
-        return self.k < inversion_steps(self.mu)
-
-    def _what_decides(self) -> str:
-        return (
-            f"undecided: the error of {self.k} inversion steps hides the error that depends on the width; "
-            "check.inversion=null takes as many inversion steps as mu needs."
-        )
+    def _layers(self, m: Measured, layers: Sequence[StepLayer]) -> None:
+        rng = Random(self.seed)
+        H = first = prompt(self.draw(rng), direction(rng, self.dim))
+        state, apart, wrong = balls(H), [], []
+        for layer in layers:  # on rationals the layer and its operation have no error
+            stated = {**H, **layer.operation(H)}
+            apart.append(distance(forward(layer.heads, H), stated))
+            wrong += [distance(forward(mutant, H), stated) for mutant in lacking_a_head(layer.heads)]
+            apart.append(distance(layer.neurons.apply(stated), {**stated, **layer.relu(stated)}))
+            state = forward(layer.heads, state)
+            state = {**state, **layer.relu(state)}
+            H = {**near(state), **{name: first[name] for name in KEPT}}
+        m.zero("layer_error", max(apart), "largest difference of a layer from the operation stated for it")
+        m.control("the least difference of heads of which one is missing", min(wrong), of="layer_error")
+        half = 2 * (FEW // 2)  # a square twice for each of the d entries, p once for each label
+        found = [len(layers), max(len(layer.heads) for layer in layers), width(first)]
+        found += [len(layer.neurons) for layer in layers if len(layer.neurons)]
+        stated_sizes = [11 + 2 * self.k, 3, 6 * self.dim + 4, FEW, self.dim * half + 2, half, 6, FEW, 2]
+        off = [a - b for a, b in zip(found, stated_sizes, strict=True)]
+        m.zero("sizes_off", off, "layers, heads, rows and neurons less those stated")

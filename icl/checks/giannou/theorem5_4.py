@@ -1,135 +1,102 @@
-"""giannou, Theorem 5.4: damped Newton with errors |eps_t| <= eps, a constant decrease first, quadratic after.
+"""giannou, Theorem 5.4: damped Newton with errors |eps_t| <= eps, a constant decrease first, then quadratic.
 
-lambda is that of g = f / (4 mu). Phase one: g falls by .01 at least while lambda >= 1/6. Phase two: lambda'
-<= 3 lambda^2 + C' eps. With eps <= min(.01, .04 mu / (1 + mu |x|)), and e = eps sqrt((1+mu)/(4 mu)), a step
-without error leaves 2 lambda^2 at most, and an error of local norm e makes that (2 lambda^2 + e/(1-e)) /
-(1-e): C' = sqrt((1+mu)/(4 mu)) / (1-e)^2 serves while e <= 1/3. B problems, N context, D covariates.
+lambda is that of g = f / (4 mu), and eps <= min(.01, .04 mu / (1 + mu |x|)). Self-concordance makes both
+phases inequalities in lambda (icl.theory.giannou.phases); runs on drawn problems meet them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from random import Random
 
-import numpy as np
-import torch
+from flint import arb, fmpq
 
-from icl.checks.giannou.support.inexact_newton import (
-    MOST_STEPS,
-    RunWithErrors,
-    guaranteed_decrease,
-    run_with_errors,
-)
-from icl.checks.giannou.support.logistic_rounding import TWO_WAYS, step_off
-from icl.checks.giannou.support.problems import LogisticProblems
-from icl.checks.numbers import finding, searched, tried
-from icl.checks.settings import integer
-from icl.checks.verdict import Control, Finding
-from icl.errors import whole
-from icl.random import generator
+from icl.checks.giannou.settings import LogisticProblems
+from icl.checks.statement import Measured, setting
+from icl.theory.giannou import phases
+from icl.theory.giannou.balls import greatest, least
+from icl.theory.giannou.inexact import Runs
+from icl.theory.giannou.phases import SIXTH
+from icl.theory.rationals import rational
 
-UNSETTLED = (
-    "undecided: not every problem has reached lambda < 1/6; check.steps=null takes as many steps as needed."
-)
-REMARKS = [
-    "delta_t^2 is printed with the inverse of the Hessian in eps^T Hess g eps and with the bound eps^2 / "
-    "4; the bound is eps^2 (1 + mu) / (4 mu). A bracket is missing in G_t = Hess g(x_t + s Delta) - (1 + "
-    "lambda) Hess g(x_t).",
-    "The telescoping step lambda' - alpha <= 3 lambda^2 + C' eps + alpha = 3 (lambda - alpha)^2 is not an "
-    "identity. The final bound lambda <= C'' sqrt(eps) is weak: the iteration settles at lambda ~ C' eps "
-    "and g - g* below .6 (C' eps)^2, far below the eps of the statement.",
-    "Phase one is true with .01, but for a reason that appendix E.1 does not give: the contribution of "
-    "the error is at most lambda eps sqrt((1/4 + mu)/(4 mu)), because p (1 - p) <= 1/4 "
-    "(guaranteed_decrease).",
-]
+ACCURACIES = tuple(fmpq(1, 10**k) for k in (3, 5, 7, 9, 30, 300))
+ALLOWED = 2  # steps beyond log2 log2 (1/eps)
 
 
-@dataclass(eq=False)
+@dataclass
 class Theorem5_4(LogisticProblems):
-    """Settings: size of the problems, mu, steps (null: as many as the problems take), their number
-    (`samples`), seed."""
+    problems: int = setting(4, 1, 4, most=10_000, beyond="they take minutes")
 
-    reference = "Theorem 5.4, Appendix B.2; Section 3.2.2"
+    where = "Theorem 5.4, Remarks B.11 and C.1; Lemma B.4, eq. (B.7); Section 3.2.2"
+    title = "Theorem 5.4: damped Newton with errors converges"
     claim = (
-        "Damped Newton with errors of at most eps decreases g by at least .01 per step while lambda >= "
-        "1/6 (without errors by .02 while lambda >= 1/4); after that lambda' <= 3 lambda^2 + C' eps, and "
-        "finally g - g* <= eps."
+        "Damped Newton with errors of at most eps decreases g by at least .01 per step while lambda >= 1/6 "
+        "(without errors by .02 while lambda >= 1/4); after that lambda' <= 3 lambda^2 + C' eps, and g - g* "
+        "<= eps after at most log2 log2 (1/eps) + 2 further steps."
+    )
+    quote = (
+        r'"when $\lambda(x_t) < 1/6$, the inequality $\lambda(x_{t+1}) \leq c\lambda(x_t)^2 + \epsilon'
+        "'$ holds, which implies further quadratic convergence to achieving $O(\\epsilon)$ error\" (after "
+        "Theorem 5.4, Section 5.2)"
+    )
+    formula = (
+        r"g(x_{t+1}) \le g(x_t) - .01 \ (\lambda_t \ge \tfrac16),\quad \lambda_{t+1} \le 3 \lambda_t^2 + C' "
+        r"\varepsilon \ (\lambda_t < \tfrac16)"
     )
 
-    steps: int | None = None
-    samples: int = integer(256, 1, 100_000, "the problems take minutes")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.steps is not None:
-            whole("check.steps", self.steps, 1, MOST_STEPS)
-
-    def measure(self) -> Finding:
-        (its, off), (wrong, _) = self._run(1.0), self._run(10.0)
-        drops, guaranteed = its.rounding_of_decrease, guaranteed_decrease(self.mu)
-        certificate = (
-            searched(guaranteed_decrease=guaranteed)
-            .means("guaranteed decrease of g in a step of phase one, for every problem with this mu")
-            .at_most(
-                its.min_decrease_phase1 + drops,
-                "the least decrease measured",
-            )
+    def measure(self, m: Measured) -> None:
+        mu, low = rational(self.mu), fmpq(1, 100)
+        guaranteed = phases.decrease(mu, arb(SIXTH))
+        m.above("guaranteed_decrease", guaranteed, low, "least decrease of g in a step from lambda = 1/6")
+        m.control("the same beside .0126", guaranteed - fmpq(126, 10**4), of="guaranteed_decrease")
+        m.true("phase_one", phases.decreases_by(mu, low), "no lambda >= 1/6 has a decrease of .01 or less")
+        exact = [size - arb(1 + size).log() for size in (fmpq(1, 4), fmpq(1, 5))]
+        m.above("exact_decrease", exact[0], 2 * low, "least decrease in an exact step from lambda = 1/4")
+        m.control("the same from lambda = 1/5, less .02", exact[1] - 2 * low, of="exact_decrease")
+        e = phases.local_error(mu, phases.largest_error(mu))
+        m.below("largest_error", e, fmpq(1, 3), "largest error in the norm of Hess g: 2 / (1 - e) <= 3")
+        self._count(m, mu)
+        m.true("lemma_B4", min(phases.lemma_b4()) >= 0, "bounds of w and w* (B.4), and (B.7)")
+        about = "least coefficient for the bound t^2 / (2 + 1.2 t) of w"
+        m.control(about, min(phases.too_sharp()), of="lemma_B4", wants="negative")
+        self._drawn(m)
+        m.note(
+            "delta_t^2 is printed with the inverse of the Hessian in eps^T Hess g eps and with the bound "
+            "eps^2 / 4; the bound is eps^2 (1 + mu) / (4 mu). A bracket is missing in G_t = Hess g(x_t + s "
+            "Delta) - (1 + lambda) Hess g(x_t). The telescoping step lambda' - alpha <= 3 (lambda - "
+            "alpha)^2 is not an identity. The final bound lambda <= C'' sqrt(eps) is weak: the iteration "
+            "settles at lambda ~ C' eps and g - g* below .6 (C' eps)^2, so that Remark B.11's eps' = "
+            "sqrt(eps) is not needed."
         )
-        if certificate.verdict == "holds":
-            certificate = certificate.above(0.01, "the claim, for any problem", otherwise="undecided")
-        return finding(
-            [
-                tried(min_decrease_phase1=its.min_decrease_phase1)
-                .means("least decrease of g in a step of phase one, over problems")
-                .above(0.01, "the claim", half_width=drops),
-                tried(min_decrease_exact=its.min_decrease_exact)
-                .means("least decrease of g in an exact step while lambda >= 1/4, over problems")
-                .above(0.02, "the claim", half_width=drops),
-                tried(max_ratio_phase2=its.max_ratio_phase2)
-                .means("largest lambda' / (3 lambda^2 + C' eps) in phase two, over problems")
-                .at_most(
-                    1.0,
-                    "the claim, with C' = sqrt((1+mu)/(4 mu)) / (1-e)^2, e = eps sqrt((1+mu)/(4 mu))",
-                    half_width=its.rounding_of_ratio,
-                ),
-                tried(final_gap_over_eps=its.final_gap_over_eps)
-                .means("largest final g - g* over eps, over problems")
-                .at_most(1.0, "the claim", half_width=its.rounding_of_gap),
-                certificate,
-                tried(step_off=off)
-                .means("largest difference of a Newton step computed in two ways, over its rounding error")
-                .at_most(1.0, TWO_WAYS),
-                tried(
-                    steps_of_phase1=its.steps_of_phase1,
-                    steps_in_phase1=its.steps_in_phase1,
-                    steps_in_phase2=its.steps_in_phase2,
-                ).means(
-                    steps_of_phase1="largest number of steps of phase one",
-                    steps_in_phase1="number of steps measured in phase one",
-                    steps_in_phase2="number of steps measured in phase two",
-                ),
-            ],
-            Control(
-                "the largest lambda' / (3 lambda^2 + C' eps) with errors of ten times eps",
-                wrong.max_ratio_phase2,
-                wrong.max_ratio_phase2 > 1 + wrong.rounding_of_ratio,
-            ),
-            notes=[
-                "Each step takes the worst of five errors of norm at most eps: along the gradient after "
-                "the step, along and against the top eigenvector of the Hessian, random, and zero. The "
-                "worst error is the one with the largest g in phase one and with the largest lambda in "
-                "phase two.",
-                "guaranteed_decrease is a lower bound for every problem with this mu, on a grid of lambda "
-                ">= 1/6.",
-                *([UNSETTLED] if np.isnan(its.final_gap_over_eps) else []),
-            ],
-            remarks=REMARKS,
+        m.note(
+            "Phase one is true with .01, but for a reason that appendix E.1 does not give: the contribution "
+            "of the error is at most lambda eps sqrt((1/4 + mu)/(4 mu)), because p (1 - p) <= 1/4. C_1 is "
+            "at most 100 (g(x_0) - g*) + 2: a constant in eps that grows with the distance of x_0 and with "
+            "1/mu."
         )
+        m.note("Lemma B.4 says t >= 0 for both functions, but w* is defined for t < 1 only.")
 
-    def _run(self, exaggerated: float) -> tuple[RunWithErrors, float]:
-        """Return a run with `exaggerated` times the errors of the proof, and the largest deviation."""
-        rng = generator(self.seed, "check")
-        loss = self.losses(rng, self.samples)
-        x_BD = torch.from_numpy(rng.standard_normal((self.samples, self.dim)))
-        lengths_B1 = torch.from_numpy(10 ** rng.uniform(0, 2, (self.samples, 1)))
-        x_BD = x_BD / x_BD.norm(dim=1, keepdim=True) * lengths_B1
-        return run_with_errors(loss, x_BD, self.steps, exaggerated, rng), step_off(loss, x_BD)
+    def _count(self, m: Measured, mu: fmpq) -> None:
+        two = arb(2).log()
+        allowed = [((-arb(eps).log() / two).log() / two) + ALLOWED for eps in ACCURACIES]
+        steps = [phases.steps_of_phase_two(mu, eps) for eps in ACCURACIES]
+        excess = greatest(t - bound for t, bound in zip(steps, allowed, strict=True))
+        m.below("excess", excess, 0, "most steps of phase two beyond log2 log2 (1/eps) + 2")
+        linear = greatest(
+            (fmpq(3, 5) * SIXTH**2 / eps).log() / (2 * two) - bound
+            for eps, bound in zip(map(arb, ACCURACIES), allowed, strict=True)
+        )
+        m.control("the same of a lambda that halves in every step", linear, of="excess")
+
+    def _drawn(self, m: Measured) -> None:
+        rng, run = Random(self.seed), Runs()
+        for loss in self.drawn(rng):
+            run.follow(self.far(loss, rng, 0), rng)
+        if run.drops:
+            m.above("min_decrease_phase1", least(run.drops), fmpq(1, 100), "least decrease seen in phase one")
+        if run.exact_drops:
+            m.above("min_decrease_exact", least(run.exact_drops), fmpq(2, 100), "least seen in an exact step")
+        m.below("max_ratio_phase2", greatest(run.ratios), 1, "largest lambda' / (3 lambda^2 + C' eps) seen")
+        about = "the same for an error of local norm 4 C' eps, less 1"
+        m.control(about, least(run.wrong) - 1, of="max_ratio_phase2")
+        m.below("final_gap_over_eps", greatest(run.gaps), 1, "largest final g - g* over eps seen")

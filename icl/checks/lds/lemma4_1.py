@@ -1,110 +1,71 @@
-"""lds, Lemma 4.1: with weights of pattern (13) both sides of (11) share a checkerboard, (12).
-
-At entry (m, n) of matrix j, m, n from 0, both are zero where j + m + n + s + 1 is odd. Tested for random
-weights of the pattern, exactly in settings (a) and (b), where a zero is an odd moment (Lemma D.3), and in
-(c), (d) on average over drawn systems, within an interval.
-
-The lemma narrows a search; it does not say that (11) has a solution of the pattern. (11) asks the gradient
-in X_k to vanish, which is sufficient: for s >= 2 one head cannot in general, and at its best only the
-gradients in b and a_k vanish. Both are measured at the best head of the pattern.
-
-S pairs of token entries, K = s query entries, P = s + 1.
-"""
+"""lds, Lemmas 4.1 and D.3: the checkerboard of (11), whose entries are moments of odd index sum."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from random import Random
 
-import torch
-from torch import Tensor
+from flint import fmpq, fmpq_mat
 
-from icl.checks.lds.support import evidence
-from icl.checks.lds.support.checkerboard import Checkerboard, forced_zeros, gradients_at_best_head
-from icl.checks.lds.support.population import Population, require_systems
-from icl.checks.lds.support.sequences import Windows
-from icl.checks.numbers import exact, finding, of_kind, searched
-from icl.checks.settings import integer
-from icl.checks.verdict import Control, Finding
-from icl.random import generator
-from icl.theory.dynamical_system import coefficients, parity_mask
+from icl.checks.lds.settings import Windows
+from icl.checks.statement import Measured
+from icl.theory.lds.layer import Layer, forced_zeros, in_pattern, moment
 
-DRAWS = 8  # of weights of the pattern, and of others
+ORDERS, TUPLES = (2, 4, 6), 8  # drawn index tuples of each order
 
 
-@dataclass(eq=False)
+@dataclass
 class Lemma41(Windows):
-    """Settings: setting, window s, length T, dim, seed, samples (drawn systems in c and d)."""
-
-    reference = "Lemma 4.1, eqs. (11) to (13); Appendix D.3"
+    where, title = "Lemma 4.1, eqs. (11) to (13); Lemma D.3", "Lemmas 4.1 and D.3: the checkerboard of zeros"
     claim = (
-        "If the weights have pattern (13), both sides of (11) vanish at the entries of the checkerboard (12)."
+        "If the weights have pattern (13), both sides of (11) vanish at the entries of the checkerboard "
+        "(12), and moments of the observations of order 2, 4 and 6 are 0 where the sum of the indices is odd."
+    )
+    quote = (
+        '"For an arbitrary $s$, the following parameters induce a banded structure in the left-hand side of '
+        '(11) matching that of the right-hand side" (Lemma 4.1, Section 4)'
+    )
+    formula = (
+        r"(W_{QK})_{ij} = 0 \ (i + j \text{ odd})\ \implies\ "
+        r"\text{both sides of } (11) \text{ vanish on } (12)"
     )
 
-    window: int = integer(3, 1, 5, "the searches take minutes")
-    samples: int = 4000
+    def measure(self, m: Measured) -> None:
+        rng, law, zeros = Random(self.seed), self.sequences(self.length), forced_zeros(self.window)
+        layer = Layer(law, self.window)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_systems(self.samples, self.length)
+        def left(pattern: bool) -> fmpq:
+            return _largest(layer.form * _weights(layer, rng, pattern), zeros)
 
-    def measure(self) -> Finding:
-        population = Population(self.law, self.samples, self.seed)
-        sides = Checkerboard(population)
-        bound, source = sides.bound(DRAWS)
-        left = sides.left([self._head(True, draw) for draw in range(DRAWS)])
-        control = sides.left([self._head(False, draw) for draw in range(DRAWS)])
-        gradients = gradients_at_best_head(population, self.seed)
-        of_weights = "tried" if population.exact else "sampled"
-        return finding(
-            [
-                of_kind(of_weights, **{f"left_{sides.unit}": left})
-                .means(f"largest entry of the left side of (11) on the checkerboard, {sides.scale}")
-                .at_most(bound, source),
-                of_kind(population.kind, **{f"right_{sides.unit}": sides.right()})
-                .means(f"largest entry of the right side of (11) on the checkerboard, {sides.scale}")
-                .compared_by("grid_error", "moments by Gauss rules over tokens")
-                .at_most(bound, source),
-                evidence.grid_error(self.law, self.seed),
-                exact(forced_zeros=int(forced_zeros(self.window).sum())).means(
-                    "number of entries of the checkerboard"
-                ),
-                searched(**gradients).means(
-                    gradient_in_X_at_best_head="norm of the gradient in X_k at the best head of (13), "
-                    "over that at 0",
-                    gradient_in_weights_at_best_head="norm of the gradient in b and a_k there, over that "
-                    "in X_k at 0",
-                ),
-            ],
-            Control(
-                f"the largest entry of the left side for {DRAWS} random weights without the pattern, "
-                f"{sides.scale}",
-                control,
-                control > bound,
-            ),
-            notes=[population.note],
-            remarks=_remarks(gradients["gradient_in_X_at_best_head"]),
-        )
-
-    def _head(self, pattern: bool, step: int) -> Tensor:
-        """Draw x_KS of random weights."""
-        rng, P = generator(self.seed, "task" if pattern else "control", 2 + step), self.window + 1
-        b_P = torch.from_numpy(rng.standard_normal(P))
-        a_KP = torch.from_numpy(rng.standard_normal((self.window, P)))
-        if pattern:
-            mask_P, query_PP = parity_mask(self.window)
-            b_P, a_KP = b_P * mask_P, a_KP * query_PP[: self.window]
-        return coefficients(b_P, a_KP)
+        m.zero("left", left(True), "largest entry of the left side of (11) on the checkerboard")
+        m.control("the same for weights without the pattern", left(False), of="left")
+        m.zero("right", _largest(layer.linear, zeros), "largest entry of the right side of (11) there")
+        about = "a moment of even index sum in its place, E[y_(T-s)^2 G_11^2]"
+        m.control(about, layer.form[0, 0], of="right")
+        places = range(self.length)
+        for order in ORDERS:
+            odd = [[rng.choice(places) for _ in range(order)] for _ in range(TUPLES)]
+            for times in odd:  # from 0; that of y_1 is odd or even alike, as the order is even
+                if sum(times) % 2 == 0:
+                    times[0] += 1 if times[0] < self.length - 1 else -1
+            rows = [*odd, [0] * order]
+            means = law.mean(lambda C, rows=rows: [moment(C, times) for times in rows])  # type: ignore[misc]
+            about = f"moments of order {order} of odd index sum, drawn at random"
+            m.zero(f"order_{order}", means[:-1], about)
+            m.control(f"one of even index sum, E[y_1^{order}]", means[-1], of=f"order_{order}")
+        m.note("(11) leaves out the query's own column, as in (38); (10) and (36) leave out the 1/2 of (9).")
 
 
-def _remarks(in_X: float) -> list[str]:
-    remarks = [
-        "Y_0 Y_0^T in (10) to (12) means the sum over the context without the column of the query, as in "
-        "(38). The sum over p in (46) must start at 1, not 0. (36) and (10) omit the 1/2 of (9).",
-        "(51) prints b = (b_1, 0, b_2, ...); the third entry is b_3.",
-    ]
-    if in_X > 1e-6:
-        remarks.append(
-            "(11) is sufficient and not necessary: at the best head of the pattern the gradients in b and "
-            f"a_k vanish, but the gradient in X_k does not ({in_X:.2g} of its norm at 0)."
-        )
-    return remarks
+def _weights(layer: Layer, rng: Random, pattern: bool) -> fmpq_mat:
+    """Return x of a random head, of pattern (13) or not."""
+    free_b, free_a = in_pattern(layer.window)
+
+    def entry(free: bool) -> fmpq:
+        drawn = fmpq(rng.choice([-1, 1]) * rng.randint(1, 9))
+        return drawn if free or not pattern else fmpq(0)
+
+    return layer.coefficients([*map(entry, free_b)], [[*map(entry, row)] for row in free_a])
+
+
+def _largest(x: fmpq_mat, places: list[int]) -> fmpq:
+    return max(abs(x[at, column]) for at in places for column in range(x.ncols()))

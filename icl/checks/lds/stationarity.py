@@ -1,130 +1,116 @@
-"""lds, section 5: "{y_t} approaches stationarity exponentially fast". True given the system, not on average.
-
-Given (A, c), E[y_t y_{t+k}] - gamma(k) = c^T A^t (Sigma_0 - S) (A^T)^{t+k} c with S = A S A^T + Sigma_w, and
-that falls like rho(A)^2t. On average over v ~ U[-1, 1], E v^2t = 1 / (2t + 1), and E[y_t^2] =
-E|c|^2 (sigma_0^2 E v^2t + sigma_w^2 sum_{k<t} E v^2k) + sigma_v^2 grows like (sigma_w^2 / 2) log t: gamma(0)
-has no mean.
-
-Q systems, T observations.
-"""
+"""lds, section 5: "{y_t} approaches stationarity exponentially fast", and the Gram matrix a Toeplitz one."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from itertools import product
+from random import Random
 
-import numpy as np
-import scipy.linalg
+from flint import fmpq, fmpq_mat
 
-from icl.checks.lds.support.sequences import NoisySequences
-from icl.checks.numbers import exact, finding, tried
-from icl.checks.settings import fits_in_memory, integer
-from icl.checks.verdict import Control, Finding
-from icl.errors import InputError
-from icl.random import generator
-from icl.tasks.dynamical_system import HALF_WIDTH
-from icl.theory.dynamical_system import covariances_of_systems
-from icl.theory.quadratic import EPSILON
+from icl.checks.lds.settings import Windows
+from icl.checks.statement import Measured
+from icl.checks.statement import setting as ranged
+from icl.theory.lds.layer import gram, toeplitz_distance
+from icl.theory.lds.systems import (
+    Law,
+    Noise,
+    covariance,
+    covariance_limit,
+    drawn_systems,
+    mean_covariance,
+    mean_square_of_c,
+)
+from icl.theory.rationals import column, identity, matrix
 
-INSIDE = 0.9  # of the control's eigenvalues: the mean converges
-HALF = 0.5  # of the growth of a logarithm
+INSIDE, GROWTH = fmpq(9, 10), fmpq(6, 5)  # of the controls' eigenvalues: the mean converges; unstable
 
 
-@dataclass(eq=False)
-class Stationarity(NoisySequences):
-    """Settings: setting (a or b, whose means are exact), length t, of t and 2 t, dim, seed, number of drawn
-    systems (`samples`), noise."""
+@dataclass
+class Stationarity(Windows):
+    """Settings (a) and (b), whose means are exact; lengths T and 2 T. `samples` systems are drawn."""
 
-    reference = "Section 5, before eq. (15); Assumption 3.1"
+    setting: str = ranged("a", choices=("a", "b"))
+    length: int = ranged(15, 4, 8, most=60, beyond="the moments take minutes")
+
+    where = "Section 5, before eq. (15), and eq. (15); Assumption 3.1"
+    title = "Section 5: stationarity, given the system and on average"
     claim = (
         "Given the system, the second moments of y converge exponentially fast, like rho(A)^2t. On average "
-        "over the systems they do not converge: E[y_t^2] grows like the logarithm of t."
+        "over the systems they do not: E[y_t^2] grows like the logarithm of t. The normalised Gram matrix "
+        "comes nearer to a Toeplitz matrix, faster than 1 / sqrt(N)."
     )
+    quote = (
+        r'"the stochastic process $\{y_t\}_t$ approaches stationarity exponentially fast, meaning that '
+        'autocorrelations become (almost) solely dependent on lag" (Section 5)'
+    )
+    formula = (
+        r"\mathbb{E}[y_t y_{t+k} \mid A, c] - \gamma(k) = c^\top A^t (\Sigma_0 - S) (A^\top)^{t+k} c,\quad "
+        r"\mathbb{E}_v\, v^{2t} = \tfrac{1}{2t + 1}"
+    )
+    tries = 6
 
-    samples: int = 400
-    length: int = integer(30, 4, 100, "sequences twice as long fill the memory")
+    def expected(self) -> str:
+        return "holds" if self.process_noise else "fails"  # nothing drives y: on average it converges
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.setting not in ("a", "b"):
-            raise InputError(f"check.setting={self.setting}: must be a or b, whose means are exact")
-        fits_in_memory(self.samples, 1, self.length**2 + self.dim**2)
-        self.law, self.longer = self.law_at(1), self.law_at(1, 2 * self.length)
+    def measure(self, m: Measured) -> None:
+        off, without = zip(*(self._deviation(A, c) for A, c in self.systems(self.samples)), strict=True)
+        about = "E[y_t y_(t+k)] less gamma(k) and c.A^t (Sigma_0 - S) A^(t+k) c, most"
+        m.zero("deviation_error", list(off), about)
+        m.control("the same without the second term and sigma_v^2", max(without), of="deviation_error")
+        self._growth(m)
+        self._toeplitz(m)
 
-    def measure(self) -> Finding:
-        means_T, written = self._means(), [self._written(t) for t in range(1, 2 * self.length + 1)]
-        growth = float(means_T[-1] - means_T[self.length - 1])
-        limit = self._size * self.process_noise * math.log(2) / 2
-        inside = self._growth_inside()
-        return finding(
-            [
-                tried(deviation_error=self._deviation_error())
-                .means("largest difference of E[y_t y_{t+k}] from gamma(k) and a term in A^t, relative")
-                .at_most(
-                    EPSILON * 64 * self.length * self.dim**2,
-                    "rounding of 64 T d^2 operations, relative to |S|, which grows with 1 / (1 - rho^2)",
-                ),
-                exact(growth=growth / limit)
-                .means("growth of E[y_t^2] from t to 2 t, as a share of that of (sigma_w^2 E|c|^2 / 2) log t")
-                .compared_by("mean_error", "sums of 1 / (2k + 1)")
-                .above(HALF, "half the growth of the logarithm"),
-                exact(mean_error=float(np.abs(means_T / written - 1).max()))
-                .means("largest difference of E[y_t^2] by quadrature from sums of 1 / (2k + 1), relative")
-                .compared_by("mean_error", "quadrature over systems, and sums of 1 / (2k + 1)")
-                .at_most(EPSILON * 64 * self.length, "rounding of sums of T terms"),
-                exact(mean_squares=means_T[[0, self.length - 1, -1]].tolist())
-                .means("values of E[y_t^2] at 1, t and 2 t")
-                .compared_by("mean_error", "sums of 1 / (2k + 1)"),
-            ],
-            Control(
-                f"the same growth for eigenvalues uniform on [-{INSIDE}, {INSIDE}]",
-                inside / limit,
-                inside < HALF * limit,
-            ),
-            remarks=[
-                "E[y_t y_{t+k}] -> gamma(k) is true given the system only. On average over v ~ U[-1, 1] the "
-                "transient falls like 1 / (2t + 1), and gamma(0) = E sigma_w^2 / (1 - v^2) is infinite: "
-                f"E[y_t^2] grows by {growth:.2g} from t = {self.length} to {2 * self.length}."
-            ],
-        )
+    def _deviation(self, A: fmpq_mat, c: fmpq_mat) -> tuple[fmpq, fmpq]:
+        """Return the largest error of the transient written down, and what is left without it and
+        without observation noise."""
+        T, noise, process = self.length, self.noise, self.noise.covariance(self.setting, self.dim)
+        S = covariance_limit(A, process)
+        C, gap = covariance(A, c, T, noise, process), -1 * S
+        for i in range(self.dim):
+            gap[i, i] += noise.start
+        rows = [c.transpose() * A**t for t in range(T + 1)]
+        off, largest = fmpq(0), fmpq(0)
+        for t in range(T):
+            for k in range(T - t):
+                found = C[t][t + k] - (rows[k] * S * c)[0, 0]
+                written = (rows[t + 1] * gap * rows[t + k + 1].transpose())[0, 0]
+                written += noise.observation if k == 0 else 0
+                off, largest = max(off, abs(found - written)), max(largest, abs(found))
+        return off, largest
 
-    @property
-    def _size(self) -> float:
-        """E|c|^2."""
-        return self.dim * (1.0 if self.setting == "a" else HALF_WIDTH**2 / 3)
+    def _growth(self, m: Measured) -> None:
+        """From T to 2 T what w drives grows by sigma_w^2 E|c|^2 sum_(T <= k < 2T) 1 / (2k + 1)."""
+        T, noise, size = self.length, self.noise, mean_square_of_c(self.setting, self.dim)
+        C = mean_covariance(self.setting, self.dim, 2 * T, noise)
+        started = size * noise.start * (fmpq(1, 4 * T + 1) - fmpq(1, 2 * T + 1))
+        growth, quarter = C[-1][-1] - C[T - 1][T - 1] - started, noise.process * size / 4
+        inside = sum((INSIDE ** (2 * k) / (2 * k + 1) for k in range(T, 2 * T)), fmpq(0))
+        about = "growth of E[y_t^2] from T to 2 T, but for x_0's part, less a quarter of sigma_w^2 E|c|^2"
+        m.positive("growth", growth - quarter, about)
+        wrong = noise.process * size * inside - quarter
+        m.control("the same for eigenvalues uniform on [-.9, .9]", wrong, of="growth")
 
-    def _means(self) -> np.ndarray:
-        """Return E[y_t^2] for t = 1 .. 2 T by the law's quadrature."""
-        part = self.longer.covariances
-        assert part is not None
-        return (part.weight_Q @ part.covariance_QTT.diagonal(dim1=1, dim2=2)).numpy()
+    def _toeplitz(self, m: Measured) -> None:
+        """Neighbours on a diagonal of G differ by two of N products."""
+        rng, s, T = Random(self.seed), self.window, self.length
+        y = [fmpq(rng.randint(1, 9)) for _ in range(T)]
+        G, N = gram(y, s), T - s - 1
+        ends = [
+            N * (G[a + 1, b + 1] - G[a, b]) - y[N + a] * y[N + b] + y[a] * y[b]
+            for a, b in product(range(s), repeat=2)
+        ]
+        m.zero("ends_error", ends, "N (G_(a+1,b+1) - G_ab) less y_(N+a) y_(N+b) - y_a y_b, over diagonals")
+        m.control("the same without the last product", ends[0] + y[N] ** 2, of="ends_error")
+        squares = [toeplitz_distance(self.sequences(length), s) for length in (T, 2 * T)]
+        ratio, shorter = squares[1] / squares[0], fmpq(N, 2 * T - s - 1)
+        about = "squared distance of G from Toeplitz at 2 T over that at T: the ratio of N, or less"
+        m.below("distance_ratio", ratio, shorter, about)
+        grown = [toeplitz_distance(self._unstable(length), s) for length in (T, 2 * T)]
+        about = f"the same for one state that grows {GROWTH}-fold, less that ratio"
+        m.control(about, grown[1] / grown[0] - shorter, of="distance_ratio")
 
-    def _written(self, t: int) -> float:
-        driven = sum(1 / (2 * k + 1) for k in range(t))
-        own = self.initial_variance / (2 * t + 1) + self.process_noise * driven
-        return self._size * own + self.observation_noise
-
-    def _growth_inside(self) -> float:
-        """Return the growth for v on [-INSIDE, INSIDE], where E v^2k = INSIDE^2k / (2k + 1)."""
-        T = self.length
-        driven = sum(INSIDE ** (2 * k) / (2 * k + 1) for k in range(T, 2 * T))
-        start = INSIDE ** (4 * T) / (4 * T + 1) - INSIDE ** (2 * T) / (2 * T + 1)
-        return self._size * (self.process_noise * driven + self.initial_variance * start)
-
-    def _deviation_error(self) -> float:
-        """Compare the recursion's C with gamma(k) + c^T A^t (Sigma_0 - S) (A^T)^{t+k} c on drawn systems."""
-        drawn = self.law.systems([generator(self.seed, "check")], self.samples)
-        Sigma_w_DD, T, D = self.law.Sigma_w_RDD[0], self.length, self.dim
-        noise, start = self.observation_noise, self.initial_variance
-        C_QTT = covariances_of_systems(drawn.A_RBDD[0], drawn.c_RBD[0], Sigma_w_DD, noise, start, T).numpy()
-        errors = []
-        for A_DD, c_D, C_TT in zip(drawn.A_RBDD[0].numpy(), drawn.c_RBD[0].numpy(), C_QTT, strict=True):
-            S_DD = scipy.linalg.solve_discrete_lyapunov(A_DD, Sigma_w_DD.numpy())
-            rows_TD = np.stack([c_D @ np.linalg.matrix_power(A_DD, t) for t in range(T + 1)])
-            lags_T = rows_TD[:T] @ S_DD @ c_D
-            limit_TT = scipy.linalg.toeplitz(lags_T) + noise * np.eye(T)
-            transient_TT = rows_TD[1:] @ (start * np.eye(D) - S_DD) @ rows_TD[1:].T
-            sizes = np.abs(c_D) @ np.abs(S_DD) @ np.abs(c_D) + noise
-            radius = np.abs(np.linalg.eigvals(A_DD)).max()
-            errors.append(np.abs(C_TT - limit_TT - transient_TT).max() / sizes * (1 - radius**2))
-        return float(max(errors))
+    def _unstable(self, length: int) -> Law:
+        """Return one state whose last values are the largest."""
+        driven = Noise(fmpq(1), fmpq(1), fmpq(1))
+        return drawn_systems([(matrix([[GROWTH]]), column([1]))], length, driven, identity(1))

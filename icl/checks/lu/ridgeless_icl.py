@@ -1,22 +1,95 @@
-"""lu: the error on new tasks after pretraining without ridge, simulated at finite d, against its limit."""
+"""lu: the error on new tasks after pretraining at finite d against its limit, without and with a ridge."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from icl.checks.lu.support.extrapolation import SimulatedSettings, compared
-from icl.checks.verdict import Finding
+import numpy as np
+from flint import fmpq
 
-CONTROL = "standard errors from the formula at half the examples, alpha / 2"
+from icl.checks.lu.sizes import MAX_DIM, Ratios, compare, means_of
+from icl.checks.statement import Measured, setting
+from icl.errors import InputError, rising
+from icl.models.lu.finite import FiniteRisk, TaskMoments
+from icl.models.lu.pretraining import Pretraining
+from icl.theory.lu.extrapolation import ORDER, Means
+from icl.theory.lu.limits import Limit, plotted
+from icl.theory.rationals import rational
+
+NEAR = 0.1  # of tau = 1, where the error diverges and no polynomial in 1/d describes it
+CLOSE = fmpq(1, 10**9)
 
 
-@dataclass(eq=False)
-class RidgelessIcl(SimulatedSettings):
-    """Settings: of SimulatedSettings."""
+@dataclass
+class Pretrained(Ratios):
+    """n = tau d^2 prompts; dimensions at which pretraining is simulated, and `draws` at the largest."""
 
-    reference = "lu, Figure 1; formula of the published code"
-    claim = "As d grows, the error on new tasks tends to the ridgeless formula for e_ICL."
+    tau: float = setting(0.5, 1e-4, 20.0, most=100.0, beyond="the draws take days")
+    dims: Sequence[int] = (16, 24, 32, 48)
+    draws: int = setting(100, 10, 400, most=10**6, beyond="they take days")
 
-    def measure(self) -> Finding:
-        other = replace(self.limit, alpha=self.alpha / 2).icl
-        return compared(self.means(old_tasks=False), self.limit.icl, CONTROL, other)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.dims = rising("check.dims", self.dims, 2, MAX_DIM, ORDER + 1)
+        if abs(self.tau - 1) < NEAR:
+            raise InputError(
+                f"check.tau={self.tau}: must be {NEAR:g} away from 1; nearer, errors at these d say nothing"
+            )
+
+    @property
+    def ratios(self) -> tuple[float, float, float, float]:
+        return self.alpha, self.kappa, self.tau, self.rho
+
+    def simulated(self, ridge: float, old_tasks: bool = False) -> tuple[Means, list[float]]:
+        """Return errors after pretraining, and what rounding the sizes adds to the formula."""
+        sizes = {d: Pretraining.at(d, *self.ratios, ridge) for d in self.dims}
+        asked = plotted(*self.ratios, ridge)[old_tasks]
+        moves = [plotted(*sizes[d].ratios, ridge)[old_tasks] - asked for d in self.dims]
+        errors = means_of(self.dims, self.draws, lambda d, rng: sizes[d].errors(rng)[old_tasks], self.seed)
+        return errors, moves
+
+
+@dataclass
+class RidgelessIcl(Pretrained):
+    ridge: float = setting(0.1, 1e-6, 10.0)
+
+    where = "Figure 1, and its panel with a ridge; formulas of the published code"
+    title = "New tasks: the limit of many covariates"
+    claim = (
+        "As d grows, the error on new tasks tends to the published formulas for e_ICL: without a ridge, with "
+        "one, whose effective value is the only root of its equation, and with infinitely many prompts."
+    )
+    quote = "formula of the published code; the paper's text was not at hand"
+    formula = r"\lim_{d \to \infty} e_{\text{ICL}} = e_{\text{ICL}}(\alpha, \kappa, \tau, \rho, \lambda)"
+
+    def measure(self, m: Measured) -> None:
+        limit, half = Limit.at(*self.ratios), Limit.at(self.alpha / 2, *self.ratios[1:])
+        at_half = "the formula at half the examples, less the extrapolated error"
+        compare(m, "", *self.simulated(0.0), limit.icl, half.icl, at_half)
+
+        root = limit.effective_ridge(rational(self.ridge))
+        with_ridge = limit.errors(root)[0]
+        half_ridge = half.errors(half.effective_ridge(rational(self.ridge)))[0]
+        compare(m, "ridge_", *self.simulated(self.ridge), with_ridge, half_ridge, at_half)
+        closed = limit.errors(limit.effective_ridge(fmpq(0)))[0] - limit.icl
+        about = "formula with a ridge, as the ridge tends to 0, less that without"
+        m.zero("ridge_to_zero", closed, about, within=CLOSE)
+        about = "the formula with the ridge asked, less that without"
+        m.control(about, with_ridge - limit.icl, of="ridge_to_zero")
+
+        endless, its_half = replace(limit, fewer=fmpq(0)), replace(half, fewer=fmpq(0))
+        dims = [2 * d for d in self.dims]
+        sizes = {d: Pretraining.at(d, self.alpha, self.kappa, 1.0, self.rho) for d in dims}
+        asked = plotted(self.alpha, self.kappa, np.inf, self.rho)[0]
+        moves = [plotted(*sizes[d].ratios[:2], np.inf, self.rho)[0] - asked for d in dims]
+        means = means_of(dims, self.draws, lambda d, rng: error_of_best(sizes[d], rng), self.seed)
+        compare(m, "endless_", means, moves, endless.icl, its_half.icl, at_half)
+
+
+def error_of_best(sizes: Pretraining, rng: np.random.Generator) -> float:
+    """Return e_ICL of the best weights for k tasks that are drawn, those of infinitely many prompts."""
+    w_KD = sizes.draw_tasks(rng, sizes.tasks or 1)
+    new, old = TaskMoments.new(sizes.dim, sizes.rho), TaskMoments.of(w_KD, sizes.rho)
+    best_DH = FiniteRisk(old, sizes.examples).best()
+    return FiniteRisk(new, sizes.examples).risk(best_DH)

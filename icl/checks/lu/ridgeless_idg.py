@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from icl.checks.lu.support.extrapolation import SimulatedSettings, compared
-from icl.checks.verdict import Finding
+from icl.checks.lu.ridgeless_icl import Pretrained
+from icl.checks.lu.sizes import compare
+from icl.checks.statement import Measured
+from icl.theory.lu.limits import Limit
 
-CONTROL = "standard errors from the formula at half the examples, alpha / 2"
 
-
-@dataclass(eq=False)
-class RidgelessIdg(SimulatedSettings):
-    """Settings: of SimulatedSettings."""
-
-    reference = "lu, Figure 1; formula of the published code"
+@dataclass
+class RidgelessIdg(Pretrained):
+    where = "Figure 1; formula of the published code"
+    title = "Pretraining tasks: the limit without ridge"
     claim = "As d grows, the error on the pretraining tasks tends to the ridgeless formula for e_IDG."
+    quote = "formula of the published code; the paper's text was not at hand"
+    formula = r"\lim_{d \to \infty} e_{\text{IDG}} = e_{\text{IDG}}(\alpha, \kappa, \tau, \rho)"
 
-    def measure(self) -> Finding:
-        other = replace(self.limit, alpha=self.alpha / 2).idg
-        return compared(self.means(old_tasks=True), self.limit.idg, CONTROL, other)
+    def measure(self, m: Measured) -> None:
+        half = Limit.at(self.alpha / 2, *self.ratios[1:])
+        control = "the formula at half the examples, less the extrapolated error"
+        compare(m, "", *self.simulated(0.0, old_tasks=True), Limit.at(*self.ratios).idg, half.idg, control)

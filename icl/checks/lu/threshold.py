@@ -1,85 +1,85 @@
-"""lu: at finite d the interpolation threshold is at n = d (d + 1) prompts, the number of weights, not at d^2.
-
-N prompts, P = D (D + 1) weights.
-"""
+"""lu: at finite d the interpolation threshold is at d (d + 1) prompts, the number of weights, not at d^2."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 import numpy as np
+from flint import fmpq, nmod_mat
 
 from icl import quantiles
-from icl.checks.lu.support.pretraining import Array, Pretraining
-from icl.checks.lu.support.settings import Ratios
-from icl.checks.numbers import Numbers, finding, sampled, tried
-from icl.checks.settings import integer
-from icl.checks.verdict import CONFIDENCE, Control, Finding
+from icl.checks.lu.sizes import Ratios
+from icl.checks.statement import QUANTILE, Measured, Sample, setting
+from icl.models.lu.pretraining import Pretraining
 from icl.progress import track
 from icl.random import generator
 
-SOURCE = "half of the draws: the median of the ratio is 1; a 99.9 % interval of the share"
-RANKS = 5  # draws of which the singular values are computed
-RANK = "rounding of a singular value that is 0: 2^-52 d (d + 1) times the largest"
+PRIME = 2**61 - 1
+HALF = fmpq(1, 2)
 
 
-@dataclass(eq=False)
+@dataclass
 class Threshold(Ratios):
-    """Settings: of Ratios; dimension, and `draws` of tasks and prompts."""
+    """Dimension, and `draws` of tasks and prompts."""
 
-    dim: int = integer(6, 2, 64, "the draws take days")
-    draws: int = integer(400, 20, 10**6, "they take days")
+    dim: int = setting(6, 2, 12, most=32, beyond="the rank of d (d + 1) prompts takes minutes")
+    draws: int = setting(400, 20, 1000, most=10**6, beyond="they take days")
 
-    reference = "this project, beside lu's threshold at tau = 1"
+    where, origin = "this project, beside the threshold at tau = 1", "icl"
+    title = "The interpolation threshold at finite d"
     claim = "At finite d the error on new tasks peaks at n = d (d + 1), and not at n = d^2."
+    formula = r"n_{\text{peak}} = d (d + 1)"
 
-    def measure(self) -> Finding:
+    def measure(self, m: Measured) -> None:
         d, weights = self.dim, self.dim * (self.dim + 1)
         sizes = Pretraining.at(d, self.alpha, self.kappa, 1.0, self.rho)
-        counts = [d * d, weights, weights + d]
-        rng = generator(self.seed, "check")
+        stream = generator(self.seed, "check")
+        missing = weights - rank(whole_prompts(sizes, weights, stream))
+        about = "weights less the rank of the features of d (d + 1) prompts of whole numbers"
+        m.zero("missing_rank", missing, about)
+        more = rank(whole_prompts(sizes, d * d + 1, stream)) - d * d
+        about = "rank of d^2 + 1 prompts less d^2: 0 were d^2 the most that can be fitted"
+        m.control(about, more, of="missing_rank")
+
         draws = track(range(self.draws), "draws", self.draws)
-        error_TN = np.array([[replace(sizes, prompts=n).errors(rng)[0] for n in counts] for _ in draws])
-        squared_T, peak_T, after_T = error_TN.T
-        rank, control = (
-            min(_least_singular_value(replace(sizes, prompts=n), rng) for _ in range(RANKS))
-            for n in (weights, d * d + 1)
-        )
-        return finding(
-            [
-                self._share(above_d_squared=peak_T > squared_T).means(
-                    "share of draws in which the error is larger at d (d + 1) prompts than at d^2"
-                ),
-                self._share(above_more=peak_T > after_T).means(
-                    "share of draws in which it is larger at d (d + 1) prompts than at d more"
-                ),
-                tried(least_singular_value=rank)
-                .means("least singular value of d (d + 1) prompts' features, over the largest")
-                .above(2.0**-52 * weights, RANK),
-                sampled(median_ratio=float(np.median(peak_T / squared_T))).means(
-                    "median ratio of the error at d (d + 1) prompts to that at d^2"
-                ),
-            ],
-            Control(
-                "least singular value of d^2 + 1 prompts: 0 were d^2 the most that can be fitted",
-                control,
-                control > 2.0**-52 * weights,
-            ),
-        )
-
-    def _share(self, **higher: Array) -> Numbers:
-        ((name, is_higher_T),) = higher.items()
-        share, (low, high) = float(is_higher_T.mean()), self._interval(is_higher_T)
-        return sampled(**{name: share}).above(0.5, SOURCE, half_width=max(share - low, high - share))
-
-    def _interval(self, is_higher_T: Array) -> tuple[float, float]:
-        return quantiles.proportion((1 - CONFIDENCE) / 2, int(is_higher_T.sum()), self.draws)
+        prompts = [replace(sizes, prompts=n) for n in (d * d, weights, weights + d)]
+        errors = [[at.errors(stream)[0] for at in prompts] for _ in draws]
+        squared_T, peak_T, after_T = np.array(errors).T
+        about = "share of draws in which the error is larger at d (d + 1) prompts than at"
+        m.above("above_d_squared", share(peak_T > squared_T), HALF, f"{about} d^2")
+        m.above("above_more", share(peak_T > after_T), HALF, f"{about} d more")
+        about = "median ratio of the error at d (d + 1) prompts to that at d^2"
+        m.number("median_ratio", median(peak_T / squared_T), about)
 
 
-def _least_singular_value(sizes: Pretraining, rng: np.random.Generator) -> float:
-    """Return that of the matrix of features, over the largest: above 0, any labels of so many prompts are
-    fitted exactly, and those of one more are not."""
-    w_KD = sizes.draw_tasks(rng, sizes.tasks or 1)
-    x_ND, h_NH, _ = sizes.draw_prompts(rng, w_KD[rng.integers(len(w_KD), size=sizes.prompts)])
-    values = np.linalg.svd((x_ND[:, :, None] * h_NH[:, None]).reshape(len(x_ND), -1), compute_uv=False)
-    return float(values[-1] / values[0])
+def share(seen_T: np.ndarray) -> Sample:
+    """Return a share with the wider side of Clopper and Pearson's interval of 99.9 %."""
+    mean = float(seen_T.mean())
+    low, high = quantiles.proportion(0.0005, int(seen_T.sum()), len(seen_T))
+    return Sample(mean, max(mean - low, high - mean) / QUANTILE)
+
+
+def median(value_T: np.ndarray) -> Sample:
+    """Return the median, with the wider side of its interval of 99.9 % by order statistics."""
+    ordered_T, k = np.sort(value_T), quantiles.fair_coin(0.0005, len(value_T))
+    middle, low, high = float(np.median(value_T)), float(ordered_T[k]), float(ordered_T[-1 - k])
+    return Sample(middle, max(middle - low, high - middle) / QUANTILE)
+
+
+def whole_prompts(sizes: Pretraining, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw prompts whose tokens, tasks and noise are whole numbers; return their features up to scale."""
+    N, L, D = count, sizes.examples, sizes.dim
+    w_ND = rng.integers(-9, 10, (sizes.tasks or N, D))[np.arange(N) % (sizes.tasks or N)]
+    sums_ND, squares_N1 = np.zeros((N, D), int), np.zeros((N, 1), int)
+    for _ in range(L):
+        x_ND = rng.integers(-9, 10, (N, D))
+        y_N1 = (x_ND * w_ND).sum(1, keepdims=True) + rng.integers(-1, 2, (N, 1)) * (sizes.rho > 0)
+        sums_ND, squares_N1 = sums_ND + x_ND * y_N1, squares_N1 + y_N1**2
+    query_ND = rng.integers(-9, 10, (N, D))
+    return np.asarray((query_ND[:, :, None] * np.hstack([sums_ND, squares_N1])[:, None]).reshape(N, -1))
+
+
+def rank(whole: np.ndarray) -> int:
+    """Return the rank modulo a prime, which is at most that of the matrix itself."""
+    rows, columns = whole.shape
+    return int(nmod_mat(rows, columns, [x % PRIME for x in whole.ravel().tolist()], PRIME).rank())

@@ -1,134 +1,96 @@
-"""lu: from one pretraining task a dimension on (kappa = 1), attention that is pretrained long generalizes.
-
-K values of kappa, A of alpha, T tasks, D covariates.
-"""
+"""lu: from one pretraining task a dimension on (kappa = 1), attention that is pretrained long generalizes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
+from flint import fmpq
 
-from icl.checks.lu.support.pretraining import Array, Pretraining
-from icl.checks.lu.support.settings import MAX_RATIO
-from icl.checks.numbers import exact, finding, sampled, tried
-from icl.checks.settings import integer, validate
-from icl.checks.verdict import QUANTILE, Control, Finding
-from icl.errors import InputError, real, reals
+from icl.checks.lu.sizes import LAW, MAX_RATIO
+from icl.checks.statement import Measured, Sample, Statement, setting
+from icl.errors import InputError, reals
+from icl.models.lu.pretraining import Pretraining
 from icl.random import generator
-from icl.theory.lu.finite import FiniteRisk, TaskMoments
-from icl.theory.lu.limits import Limit
+from icl.theory.lu.finite import distance_from_plane, gap_of_best
+from icl.theory.lu.limits import gap_of_long_prompts
+from icl.theory.rationals import rational
 
 NEW = 2000  # tasks, whose distance from the nearest old one is averaged
-ALPHAS = 10.0 ** np.arange(4, 9)
-LEAST_RATE = 0.45
-DMMSE = (
-    "a 99.9 % interval: among k tasks the largest cosine with a new one has a mean of at most "
-    "sqrt(2 log(k) / d), as each is sub-Gaussian of variance 1/d"
-)
-SOURCE = "0.45: the distance at kappa = 1 is of order sqrt(x*), a power of 1/2, and of higher order elsewhere"
+LONG = 10**8  # alpha of prompts that are long
 
 
-@dataclass(eq=False)
-class Transition:
+@dataclass
+class Transition(Statement):
     """Values of kappa, noise rho; dimension at which the same is solved at finite d."""
 
     kappas: Sequence[float] = (0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0)
-    rho: float = 0.01
-    dim: int = integer(100, 2, 500, "a solve takes minutes")
-    seed: int = integer(0, 0)
+    rho: float = setting(0.01, 0.0, 1.0)
+    dim: int = setting(100, 2, 100, most=300, beyond="a solve takes minutes")
+    seed: int = setting(0, 0)
 
-    reference = "lu, Figure 4: the transition in task diversity"
+    paper, where = "lu", "Figure 4"
+    title = "The transition in task diversity"
+    law = LAW
     claim = "As tau, then alpha, grow, e_ICL - e_IDG tends to max(1 - kappa, 0): a transition at kappa = 1."
+    quote = "a figure of the published code; the paper's text was not at hand"
+    formula = (
+        r"\lim_{\alpha \to \infty} \lim_{\tau \to \infty} (e_{\text{ICL}} - e_{\text{IDG}}) "
+        r"= \max(1 - \kappa, 0)"
+    )
+    tries: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
-        validate(self)
+        super().__post_init__()
         self.kappas = reals("check.kappas", self.kappas, None, 0, open_low=True)
         if max(self.kappas) > MAX_RATIO / self.dim or min(self.kappas) < 1 / MAX_RATIO:
+            span = f"from {1 / MAX_RATIO:g} to {MAX_RATIO / self.dim:g}"
             raise InputError(
-                f"check.kappas={self.kappas}: must be from {1 / MAX_RATIO:g} to {MAX_RATIO / self.dim:g}; "
-                "beyond, tasks do not fit in memory, or the series at large alpha is no longer exact"
+                f"check.kappas={self.kappas}: must be {span}; beyond, tasks do not fit in memory"
             )
-        self.rho = real("check.rho", self.rho, 0)
 
-    def measure(self) -> Finding:
-        gap_AK = np.array([[self._gap(alpha, kappa) for kappa in self.kappas] for alpha in ALPHAS])
-        rate, control = self._rate(gap_AK, 1.0), self._rate(gap_AK, 0.5)
-        tasks = [Pretraining.at(self.dim, 1.0, kappa, 1.0, self.rho) for kappa in self.kappas]
-        finite = [self._finite(sizes, i) for i, sizes in enumerate(tasks)]
-        pairs = [(gap, distance) for gap, distance, _ in finite]
-        gap_K, stderr_K = np.array([nearest for *_, nearest in finite]).T
-        least_K = [2 - 2 * np.sqrt(2 * np.log(sizes.tasks or 1) / self.dim) for sizes in tasks]
-        return finding(
-            [
-                exact(rate=rate)
-                .means("power of 1/alpha with which the largest distance from max(1 - kappa, 0) decays")
-                .in_tests("integrals over the law of Marchenko and Pastur")
-                .above(LEAST_RATE, SOURCE),
-                tried(finite_error=max(abs(gap - expected) for gap, expected in pairs))
-                .means(
-                    "largest difference at finite d from the distance of new tasks from the old ones' plane"
-                )
-                .at_most(0.1 / self.dim, "a tenth of 1/d, by which d differs from infinity"),
-                exact(gaps=gap_AK[-1].tolist())
-                .means("e_ICL - e_IDG at the largest alpha, by kappa")
-                .in_tests("integrals over the law of Marchenko and Pastur"),
-                tried(finite_gaps=[gap for gap, _ in pairs]).means("same difference at finite d, by kappa"),
-                sampled(dmmse_margin=float(((gap_K - least_K) / stderr_K).min()))
-                .means("least margin of dMMSE's difference over its bound, in standard errors, over kappa")
-                .in_tests("dMMSE on long prompts")
-                .above(-QUANTILE, DMMSE),
-                sampled(dmmse_gaps=gap_K.tolist(), dmmse_gaps_stderr=stderr_K.tolist())
-                .means("e_ICL - e_IDG of dMMSE as alpha grows, at finite d, by kappa")
-                .in_tests("dMMSE on long prompts"),
-            ],
-            Control(
-                "the same power for a transition at kappa = 1/2, which must not decay",
-                control,
-                control < LEAST_RATE,
-            ),
-            notes=[
-                "At finite d the best weights project on the plane through the tasks, which also uses their "
-                "mean: the difference is (d - k + 1 + |m|^2) / d, m the part of the mean orthogonal to the "
-                "tasks' differences, where k <= d.",
-                "As alpha grows dMMSE takes the nearest pretraining task, so that its difference is the mean "
-                "square distance of new tasks from that one. It is at least 2 - 2 sqrt(2 log(k) / d), which "
-                "tends to 2 at every kappa: dMMSE has no transition at k = kappa d.",
-            ],
-        )
+    def measure(self, m: Measured) -> None:
+        kappas = [rational(kappa) for kappa in self.kappas]
+        limits = [gap_of_long_prompts(kappa) for kappa in kappas]
+        stated = [max(1 - kappa, fmpq(0)) for kappa in kappas]
+        off = [gap - low for gap, low in zip(limits, stated, strict=True)]
+        m.zero("difference", off, "limit of e_ICL - e_IDG less max(1 - kappa, 0), by kappa")
+        moved = [gap - max(1 - 2 * kappa, fmpq(0)) for gap, kappa in zip(limits, kappas, strict=True)]
+        about = "the same for a transition at kappa = 1/2, the largest"
+        m.control(about, max(moved, key=abs), of="difference")
 
-    def _gap(self, alpha: float, kappa: float) -> float:
-        limit = Limit(float(alpha), kappa, np.inf, self.rho)
-        return limit.icl - limit.idg
+        drawn = [self._tasks(i) for i in range(len(kappas))]
+        tasks = [[[rational(x) for x in w] for w in w_TD.tolist()] for w_TD, _ in drawn]
+        rho = rational(self.rho)
+        finite = [gap_of_best(each, self.dim, LONG * self.dim, rho) for each in tasks]
+        planes = [distance_from_plane(each, self.dim) for each in tasks]
+        near = fmpq(1, 10 * self.dim)
+        misses = [abs(gap - plane) for gap, plane in zip(finite, planes, strict=True)]
+        about = "e_ICL - e_IDG of the best weights at d, off the distance from the tasks' plane, by kappa"
+        m.below("finite_error", misses, near, about)
+        spans = [max(1 - fmpq(len(each), self.dim), fmpq(0)) for each in tasks]
+        linear = max((abs(gap - span) for gap, span in zip(finite, spans, strict=True)), key=float)
+        about = "the same from the span of the tasks, less a tenth of 1/d"
+        m.control(about, linear - near, of="finite_error")
+        m.number("finite_gaps", finite, "e_ICL - e_IDG of the best weights at d, by kappa")
 
-    def _rate(self, gap_AK: Array, at: float) -> float:
-        """Return the power of 1/alpha by which the largest distance from max(1 - kappa / at, 0) falls."""
-        off_A = np.abs(gap_AK - np.maximum(1 - np.array(self.kappas) / at, 0)).max(1)
-        off_A = np.maximum(off_A, np.finfo(float).tiny)
-        return float(np.log(off_A[0] / off_A[-1]) / np.log(ALPHAS[-1] / ALPHAS[0]))
+        nearest = [to_nearest(w_TD, new_ND) for w_TD, new_ND in drawn]
+        m.number("dmmse_gaps", nearest, "e_ICL - e_IDG of dMMSE as alpha grows, at d, by kappa")
+        above = [Sample(gap.mean - float(low), gap.stderr) for gap, low in zip(nearest, stated, strict=True)]
+        m.positive("dmmse_excess", above, "the same less max(1 - kappa, 0): dMMSE has no transition there")
+        m.note("At finite d the best weights project on the plane through the tasks, their mean included.")
+        m.note("As alpha grows dMMSE takes the nearest pretraining task; its difference tends to 2 with d.")
 
-    def _finite(self, sizes: Pretraining, number: int) -> tuple[float, float, tuple[float, float]]:
-        """Return e_ICL - e_IDG of the best weights, the mean square distance of new tasks from the plane of
-        the old ones, and that from the nearest old one with its standard error."""
+    def _tasks(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw the pretraining tasks and new ones."""
         rng = generator(self.seed, "check", number)
-        w_TD = sizes.draw_tasks(rng, sizes.tasks or 1)
-        long = int(ALPHAS[-1]) * self.dim
-        old, new = (
-            FiniteRisk(tasks, long)
-            for tasks in (TaskMoments.of(w_TD, self.rho), TaskMoments.new(self.dim, self.rho))
-        )
-        Gamma_DH = old.best()
-        mean_D = w_TD.mean(0)
-        _, size_T, plane_TD = np.linalg.svd(w_TD - mean_D, full_matrices=False)
-        basis_TD = plane_TD[size_T > 1e-9 * max(size_T[0], 1)]
-        off_D = mean_D - basis_TD.T @ (basis_TD @ mean_D)
-        distance = 1 - len(basis_TD) / self.dim + float(off_D @ off_D) / self.dim
-        return new.risk(Gamma_DH) - old.risk(Gamma_DH), distance, to_nearest(w_TD, sizes.draw_tasks(rng, NEW))
+        sizes = Pretraining.at(self.dim, 1.0, self.kappas[number], 1.0, self.rho)
+        return sizes.draw_tasks(rng, sizes.tasks or 1), sizes.draw_tasks(rng, NEW)
 
 
-def to_nearest(w_TD: Array, new_ND: Array) -> tuple[float, float]:
-    """Return the mean square distance of new tasks, all of |w|^2 = d, from the nearest of others over d, and
-    its standard error."""
+def to_nearest(w_TD: np.ndarray, new_ND: np.ndarray) -> Sample:
+    """Return the mean square distance of new tasks, all of |w|^2 = d, from the nearest of others over d."""
     nearest_N = 2 - 2 * (new_ND @ w_TD.T).max(1) / w_TD.shape[1]
-    return float(nearest_N.mean()), float(nearest_N.std(ddof=1) / len(nearest_N) ** 0.5)
+    return Sample(float(nearest_N.mean()), float(nearest_N.std(ddof=1) / len(nearest_N) ** 0.5))

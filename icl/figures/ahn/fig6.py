@@ -1,75 +1,78 @@
-"""ahn, Figure 6: test loss against the number of examples N, three layers against three steps."""
+"""Figure 6 of ahn: test loss against the number of examples N, three layers against three steps."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from icl.figures.ahn import losses
-from icl.figures.ahn.losses import LossComparison, Losses
+from icl.config import resolve_seeds
+from icl.errors import real, whole
+from icl.figures.ahn.fig3 import MAX_LAYERS
+from icl.figures.ahn.losses import MEANS, MEDIANS, LossComparison, Losses
 from icl.figures.claims import Claim
-from icl.figures.drawing import Panels, Records
-from icl.verdicts import joint
+from icl.figures.figure import Panels, Records
+from icl.figures.runner import Runner
+from icl.figures.style import note
+from icl.figures.training import TrainingSettings, different
+from icl.runs.record import RunRecord
+
+SEED_STEP = 1000  # seed k at N examples is that of replica k * SEED_STEP + N, whatever else is trained
 
 
+@dataclass(eq=False)
 class Fig6(LossComparison):
-    caption = (
-        "Loss given the context, averaged exactly over task and query, of three trained layers (11), three "
-        "steps of GD and of PGD (Sigma^-1) with step sizes searched on an independent draw, and OLS of "
-        "minimum norm, all on the same contexts. "
-        f"{losses.HOW} OLS is 0 for N >= d = 5. Dashed: exact "
-        "values. Grey: the authors' PGD baseline, which uses N - 1 of the N examples and one eta from "
-        "a grid of nine; the paper also compares unpaired draws and keeps the best of the last ten "
-        "checkpoints, here it is the last one."
-    )
+    """`contexts_per_run` context lengths are one batched run. `lr`, `lr_below_5`, `steps`: of the training on
+    plain prompts."""
 
-    array, letter, x_label, ceiling = "context", "N", "number of examples $N$", 8
+    varied, letter, x_label, ceiling = "context", "N", "number of examples $N$", 8
+    context: Sequence[int]
+    seeds: Sequence[int]
+    contexts_per_run: int
+    lr: float
+    lr_below_5: float
+    draws: int = 0
+    layers: int | None = None
+    dim: int | None = None
+    steps: int | None = None
 
-    def decorate(self, panels: Panels, records: Records) -> None:
-        super().decorate(panels, records)
-        panels["mean"].text(0.03, 0.03, "OLS is 0 for $N \\geq d$", transform=panels["mean"].transAxes)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.context = different("context", self.context, 1, SEED_STEP - 1)
+        self.seeds = resolve_seeds(self.seeds, None)
+        whole("figure.contexts_per_run", self.contexts_per_run, 1)
+        self.lr = real("figure.lr", self.lr, 0, open_low=True)
+        self.lr_below_5 = real("figure.lr_below_5", self.lr_below_5, 0, open_low=True)
+        if self.layers is not None:
+            whole("figure.layers", self.layers, 1, MAX_LAYERS)
+        self.size = TrainingSettings(self.layers, self.dim).overrides()
+        self.training = TrainingSettings(self.layers, self.dim, steps=self.steps).overrides()
+
+    def runs(self, runner: Runner) -> Records:
+        found: dict[str, RunRecord] = {}
+        for start in range(0, len(self.context), self.contexts_per_run):
+            group = self.context[start : start + self.contexts_per_run]
+            replicas = [(n, k) for n in group for k in self.seeds]
+            task = {
+                "seeds": [k * SEED_STEP + n for n, k in replicas],
+                "task.context": [n for n, _ in replicas],
+            }
+            rates = {"optimizer.lr": [self.lr_below_5 if n < 5 else self.lr for n, _ in replicas]}
+            plain = runner.train("ahn/fig6", task | rates | self.training)
+            label = f"N{'_'.join(map(str, group))}"
+            found |= self.compared(runner, "fig6", label, task | self.size, plain)
+        return found
+
+    def draw(self, panels: Panels, records: Records) -> None:
+        super().draw(panels, records)
+        note(panels["mean"], "OLS is 0 for $N \\geq d$", "lower left")
 
     def claims(self, records: Records) -> list[Claim]:
-        comparison = self.losses(records)
+        losses = Losses(records, self.varied)
+        values = losses.xs
         return [
-            losses.compare_means(comparison, "trained", "pgd_one", "N", comparison.values),
-            losses.compare_means(comparison, "trained", "pgd_steps", "N", comparison.values),
-            losses.compare_means(comparison, "pgd_one", "gd_one", "N", comparison.values),
-            losses.compare_means(comparison, "pgd_steps", "gd_steps", "N", comparison.values),
-            losses.claim_near_best(comparison, "N", comparison.values),
-            losses.compare_medians(comparison, "trained", "pgd_steps", "N", comparison.values),
-            losses.compare_medians(comparison, "plain", "pgd_steps", "N", comparison.values),
-            losses.claim_missed_tail(comparison, "N", comparison.values),
-            losses.claim_best_search(comparison, "N"),
-            _least_squares(comparison),
-            losses.claim_overstated_baseline(comparison, "N"),
+            *(self.compare(losses, "mean", pair, values) for pair in MEANS),
+            self.claim_near_best(losses, values),
+            *(self.compare(losses, "median", pair, values) for pair in MEDIANS),
+            self.claim_missed_tail(losses, values),
+            self.claim_overstated_baseline(losses),
         ]
-
-
-def _least_squares(comparison: Losses) -> Claim:
-    """Claim that OLS is best for N < d: in whitened coordinates it is the posterior mean."""
-    left_R = comparison.exact_R["ols"]
-    error = float(np.abs(comparison.loss_RC["ols"] - left_R[:, None]).max())
-    few = np.flatnonzero(left_R > 0)
-    raw = [losses.mean_interval(comparison.on_plain_contexts("ols_raw", r) - left_R[r]) for r in few]
-    others = [name for name in comparison.loss_RC if name != "ols"]
-    margin = min(
-        (float((comparison.loss_RC[name][r] - left_R[r]).min()) for name in others for r in few), default=0
-    )
-    verdicts = ["holds" if error < losses.ZERO and margin > -losses.ZERO else "fails"]
-    return Claim(
-        "OLS of minimum norm in whitened coordinates has loss max(d - N, 0) on every context; "
-        "for N < d nothing is better on any context, and minimum norm in raw x is worse",
-        {
-            "largest error": error,
-            "least margin of the others": margin,
-            **{
-                f"raw x, N={comparison.x_R[r]}": float(comparison.on_plain_contexts("ols_raw", r).mean())
-                for r in few[::-1]
-            },
-        },
-        f"rounding {losses.ZERO:g}; raw mean above d - N, {losses.LEVEL:.1%} interval",
-        joint(verdicts + ["holds" if interval.low > 0 else "undecided" for interval in raw]),
-        trained=False,
-        whose="project",
-        kind="sampled",
-    )

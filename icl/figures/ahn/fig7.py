@@ -1,58 +1,68 @@
-"""ahn, Figure 7: test loss against the number of layers L, or of steps, at N = 20."""
+"""Figure 7 of ahn: test loss against the number of layers L, or of steps, at N = 20."""
 
 from __future__ import annotations
 
-from icl.figures.ahn import losses
-from icl.figures.ahn.losses import LossComparison, Losses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from icl.figures.ahn.fig3 import MAX_LAYERS
+from icl.figures.ahn.losses import LEVEL, MEANS, MEDIANS, LossComparison, Losses, below
 from icl.figures.claims import Claim
-from icl.figures.drawing import Records
-from icl.verdicts import joint
+from icl.figures.figure import Records
+from icl.figures.runner import Runner
+from icl.figures.training import TrainingSettings, different
+from icl.runs.record import RunRecord
 
-PGD = ("pgd_one", "pgd_steps")
-MODELS = ("trained", "plain")
 
-
+@dataclass(eq=False)
 class Fig7(LossComparison):
-    caption = (
-        "Loss given the context, averaged exactly over task and query, of L trained layers (11) and of L "
-        "steps of GD and of PGD (Sigma^-1) with step sizes searched on an independent draw, all on the same "
-        "contexts of 20 examples. "
-        f"{losses.HOW} At L = 1 B has no effect and the trained layer is one step of PGD (Theorem 1). "
-        "Dashed: exact values. Grey: the authors' PGD baseline, which uses 19 of the 20 examples and "
-        "one eta from a grid of nine; the paper also compares unpaired draws and keeps the best of the last "
-        "twenty checkpoints, here it is the last one."
-    )
+    """All seeds of a depth are one run. `lr`, `steps`: of the training on plain prompts."""
 
-    array, letter, x_label, ceiling = "layers", "L", "layers, or steps, $L$", 4
+    varied, letter, x_label, ceiling = "layers", "L", "layers, or steps, $L$", 4
+    layers: Sequence[int]
+    dim: int | None = None
+    context: int | None = None
+    seeds: Sequence[int] | None = None
+    steps: int | None = None
+    lr: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.layers = different("layers", self.layers, 1, MAX_LAYERS)
+        self.size = TrainingSettings(dim=self.dim).overrides()
+        own = TrainingSettings(None, self.dim, self.context, self.seeds, self.steps, self.lr)
+        self.training = own.overrides()
+
+    def runs(self, runner: Runner) -> Records:
+        found: dict[str, RunRecord] = {}
+        for depth in self.layers:
+            plain = runner.train("ahn/fig7", {"model.layers": depth, **self.training})
+            same = {"task.context": plain.config["task"]["context"], "seeds": plain.run["seeds"]}
+            settings = same | {"model.layers": depth} | self.size
+            found |= self.compared(runner, "fig7", f"L{depth}", settings, plain)
+        return found
 
     def claims(self, records: Records) -> list[Claim]:
-        comparison = self.losses(records)
-        deeper = [depth for depth in comparison.values if depth > 1]
-        return [
-            *([_one_layer(comparison)] if 1 in comparison.values else []),
-            *(losses.compare_means(comparison, "trained", pgd, "L", deeper) for pgd in PGD if deeper),
-            losses.compare_means(comparison, "pgd_one", "gd_one", "L", comparison.values),
-            losses.compare_means(comparison, "pgd_steps", "gd_steps", "L", comparison.values),
-            *([losses.claim_share_left(comparison, "L", deeper)] if deeper else []),
-            *(
-                losses.compare_medians(comparison, name, "pgd_steps", "L", deeper)
-                for name in MODELS
-                if deeper
-            ),
-            *([losses.claim_missed_tail(comparison, "L", deeper)] if deeper else []),
-            losses.claim_best_search(comparison, "L"),
-            losses.claim_overstated_baseline(comparison, "L"),
-        ]
+        losses = Losses(records, self.varied)
+        values, deeper = losses.xs, [depth for depth in losses.xs if depth > 1]
+        claims = [_one_layer(losses)] if 1 in values else []
+        if deeper:
+            claims += [self.compare(losses, "mean", pair, deeper) for pair in MEANS[:2]]
+        claims += [self.compare(losses, "mean", pair, values) for pair in MEANS[2:]]
+        if deeper:
+            claims.append(self.claim_share_left(losses, deeper))
+            claims += [self.compare(losses, "median", pair, deeper) for pair in MEDIANS]
+            claims.append(self.claim_missed_tail(losses, deeper))
+        return [*claims, self.claim_overstated_baseline(losses)]
 
 
-def _one_layer(comparison: Losses) -> Claim:
+def _one_layer(losses: Losses) -> Claim:
     """Compare with one step of PGD, the optimum at L = 1, which trained weights can only approach."""
-    excess = [comparison.difference("trained", "pgd_steps", r) for r in comparison.at(1)]
-    verdicts = [interval.below(0.02) for interval in excess]
+    excess_RI = losses.of("difference_trained_pgd_steps", 1)
     return Claim(
         "At L = 1 the trained layer has the loss of one step of PGD, its optimum (Theorem 1)",
-        max(interval.middle for interval in excess),
-        f"mean loss on the same contexts less than 2 % above PGD's, {losses.LEVEL:.1%} paired interval",
-        joint(verdicts),
+        float(excess_RI[:, 1].max()),
+        f"mean loss on the same contexts less than 2 % above PGD's, {LEVEL:.1%} paired interval",
+        below(excess_RI, 0.02),
         kind="sampled",
     )

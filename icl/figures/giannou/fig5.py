@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from icl.figures.claims import Claim
-from icl.figures.drawing import Records
-from icl.figures.giannou import outputs
+from icl.figures.figure import Records
+from icl.figures.giannou.outputs import OutputsLayerNorm, misses, stack_name
 from icl.figures.giannou.regression import LEVEL
 from icl.verdicts import joint
 
-OF = "layernorm_outputs"
 
-
-class Fig5(outputs.Outputs):
-    caption = (
-        "Figure 3 for LSA with LayerNorm before each layer and before the read-out, over tokens, without a "
-        "mask; N(0, I). Dashed black: the line <w, x>. Grey dashed: what holds 99 % of the coordinate. "
-        "Blue: mean over seeds and their range. Training is short at smoke and laptop."
-    )
-
-    source = OF
-
+class Fig5(OutputsLayerNorm):
     def claims(self, records: Records) -> list[Claim]:
-        arrays, plain = outputs.arrays_of(records, OF), outputs.arrays_of(records)
-        here, measured, verdicts = outputs.in_distribution(arrays), {}, []
-        for depth in sorted(set(arrays["depths_L"].tolist()) & set(plain["depths_L"].tolist())):
-            with_it, without = (
-                [outputs.miss(of, mean_KG, here) for mean_KG in of[f"{outputs.run_name(name, depth)}_RKG"]]
-                for of, name in ((arrays, "layernorm"), (plain, "unmasked"))
-            )
+        normed, plain = records["layernorm_outputs"].weights, records["outputs"].weights
+        measured, verdicts = {}, []
+        for depth in sorted({*self.layers} & {*self.layernorm_layers}):
+            with_it = misses(normed, normed[f"{stack_name('layernorm', depth)}_RKG"])
+            without = misses(normed, plain[f"{stack_name('unmasked', depth)}_RKG"])
             low, high = (max(value.mean for value in values) for values in (with_it, without))
             measured[f"{depth} layers"] = f"{low:.3g} with, {high:.3g} without"
             better = all(value.below(other) for value in with_it for other in without)

@@ -1,4 +1,10 @@
-"""Beside the figures of lds: test risk by window, of the trained layer and of what it is compared with."""
+"""Beside the figures of lds: test risk by window, of the trained layer and of what it is compared with.
+
+On the same drawn sequences for every window: the trained layers, the best head, one gradient step on L_AR(s)
+of the best size, two steps of preconditioned conjugate gradients (Section 5's reading, from the best head of
+(13)), least squares AR(s) fitted in context, and the Kalman filter of the true system, which no predictor is
+better than. R seeds, B sequences, W windows.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +12,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from icl.algorithms import ConjugateGradient, GradientDescent, KalmanFilter, LeastSquares
+from icl.errors import InputError, one_of, whole
 from icl.figures.claims import Claim, exact, sampled
-from icl.figures.drawing import Drawing, Layout, Panels, Records
-from icl.figures.items import Curve, Item, Level
-from icl.figures.style import BLUE, EXACT, GREEN, ORANGE, PURPLE, log_axis
-from icl.verdicts import joint
+from icl.figures.figure import Figure, Layout, Panels, Records
+from icl.figures.lds.protocol import Protocol, store
+from icl.figures.runner import Runner
+from icl.figures.style import BLUE, GREEN, ORANGE, PURPLE, band, exact_curve, exact_line, log_axis
+from icl.figures.training import KEY
+from icl.random import generator
+from icl.runs.record import RunRecord
+from icl.tasks.dynamical_system import SETTINGS, gram_prompts
+from icl.tasks.prompts import GramPrompt
 
 Z = 3.2905  # of a two-sided 99.9 % interval
 ROUNDING = 1e-9  # of a risk
@@ -24,58 +39,98 @@ METHODS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class PanelSetting:
-    """Losses on drawn sequences; exact risks of the best head and of the trained layers."""
+class Extra(Figure):
+    """Records, by setting: `a_ARs`, `a_ARs_exact`, `a_ARs_optimum` for every window and `a_test`."""
 
-    test: Mapping[str, np.ndarray]
-    optimum_W: np.ndarray
-    any_heads_W: np.ndarray  # the least risk of any number of heads: no head is below
-    trained_RW: np.ndarray
+    def __init__(
+        self,
+        settings: Sequence[str],
+        windows: Sequence[int],
+        dim: int,
+        length: int,
+        seeds: Sequence[int],
+        steps: int,
+        systems: int,
+        sequences: int,
+        fresh: bool = False,
+        lr: float | None = None,
+    ) -> None:
+        if not isinstance(settings, list | tuple):
+            raise InputError(f"{KEY}.settings={settings}: must be a list of settings")
+        named = [one_of(f"{KEY}.settings", setting, SETTINGS) for setting in settings]
+        self.protocols = [
+            Protocol(setting, dim, length, seeds, steps, systems, fresh, lr) for setting in named
+        ]
+        allowed = [protocol.windows(windows) for protocol in self.protocols]  # by the tables of every setting
+        if not allowed or len(windows) < 2:
+            raise InputError(
+                f"{KEY}.settings={list(settings)}, windows={list(windows)}: must be a setting and two windows"
+            )
+        self.windows = allowed[0]
+        for protocol in self.protocols:
+            protocol.law(self.windows[-1])  # refuses what no task can be
+        self.sequences = whole(f"{KEY}.sequences", sequences, 2)
 
-    def risk(self, name: str) -> np.ndarray:
-        """Return the best head's exact risk and the mean difference to it on the same sequences: the
-        sample's own deviation, shared by all predictors, drops out."""
-        return self.optimum_W + self.test[name] - self.test["optimum_W"]
+    def runs(self, runner: Runner) -> Records:
+        found: dict[str, RunRecord] = {}
+        for protocol in self.protocols:
+            parts = [protocol.runs(runner, window) for window in self.windows]
+            for name, record in ((name, record) for part in parts for name, record in part.items()):
+                found[f"{protocol.setting}_{name}"] = record
+            found[f"{protocol.setting}_test"] = self._test(runner, protocol, parts)
+        return found
 
-    @property
-    def windows(self) -> list[int]:
-        return self.test["windows_W"].tolist()
+    def _test(
+        self, runner: Runner, protocol: Protocol, parts: Sequence[Mapping[str, RunRecord]]
+    ) -> RunRecord:
+        science = {
+            "of": [part[name].mark for part in parts for name in sorted(part)],
+            "judged": protocol.science,
+            "windows": self.windows,
+            "sequences": self.sequences,
+            "seeds": list(protocol.seeds),
+        }
+        return store(runner, "lds/extra", science, lambda: self._compare(protocol, parts))
 
-
-class Extra(Drawing):
-    caption = (
-        "Half the squared error of predicting y_T, by window s: the trained layer (exact risk, mean over "
-        "seeds and range), one step of gradient descent on L_AR(s) with the best step size, "
-        "two steps of preconditioned conjugate gradients with preconditioner P^-1 and first direction q of "
-        "the best head of pattern (13) (for s = 1, where q = 0, two plain ones: least squares), AR(s) fitted "
-        "in context by least squares. Dashed: the exact risk of the best single head. Dotted: the Kalman "
-        "filter given the true system, which no predictor is better than. Predictors without an exact "
-        "risk are plotted at the best head's plus the mean difference to it over the same sequences."
-    )
+    def _compare(self, protocol: Protocol, parts: Sequence[Mapping[str, RunRecord]]) -> dict[str, np.ndarray]:
+        law, streams = protocol.law(1), [generator(0, "eval")]
+        systems = law.systems(streams, self.sequences)
+        y_RBT = law.observations(systems, streams)
+        noises = law.observation_noise, law.initial_variance
+        kalman = KalmanFilter(systems.A_RBDD, systems.c_RBD, law.Sigma_w_RDD, *noises)
+        best_B = _half_squares(kalman.predict_last(y_RBT)[0], y_RBT)
+        losses_W: dict[str, list[Tensor]] = {}
+        for window, part in zip(self.windows, parts, strict=True):
+            prompt, context = gram_prompts(y_RBT, window), protocol.length - window - 1
+            for name, prediction in _predictions(window, part, prompt, context).items():
+                losses_W.setdefault(name, []).append(_half_squares(prediction, y_RBT))
+        found: dict[str, np.ndarray] = {
+            "windows_W": np.array(self.windows),
+            "step_exact_W": np.array(
+                [
+                    part[f"AR{s}_optimum"].weights["step_value"]
+                    for s, part in zip(self.windows, parts, strict=True)
+                ]
+            ),
+        }
+        for name, losses in {**losses_W, "kalman": [best_B]}.items():
+            stacked = torch.stack(losses)
+            found[f"{name}_W"], found[f"{name}_stderr_W"] = _mean(stacked)
+            found[f"{name}_above_W"], found[f"{name}_above_stderr_W"] = _mean(stacked - best_B)
+        return found
 
     def layout_of(self, records: Records) -> Layout:
         return Layout([f"setting ({name})" for name in by_setting(records)], (2.7, 2.2))
 
-    def items(self, records: Records) -> list[Item]:
-        items: list[Item] = []
+    def draw(self, panels: Panels, records: Records) -> None:
         for name, of in by_setting(records).items():
-            panel, test = f"setting ({name})", of.test
+            axes = panels[f"setting ({name})"]
             for method, (label, color, marker) in METHODS.items():
                 y_RW = of.trained_RW if method == "trained" else of.risk(f"{method}_W")[None]
-                style = {"marker": marker, "markersize": 3.5, "linewidth": 0.8}
-                items.append(Curve(panel, label, color, test["windows_W"], y_RW, style))
-            style = {"linestyle": EXACT["linestyle"], "linewidth": 1.0}
-            items += [
-                Curve(panel, "best head, exact", "black", test["windows_W"], of.optimum_W[None], style),
-                Level(panel, "Kalman filter", float(of.risk("kalman_W")[-1]), ":"),
-            ]
-        return items
-
-    def decorate(self, panels: Panels, records: Records) -> None:
-        windows = next(iter(by_setting(records).values())).windows
-        for title, axes in panels.items():
-            axes.set(title=title, xlabel="window $s$", xticks=windows)
+                band(axes, of.windows, y_RW, color, label, marker=marker, linewidth=0.8)
+            exact_curve(axes, of.windows, of.optimum_W, "best head, exact")
+            exact_line(axes, float(of.risk("kalman_W")[-1]), "Kalman filter", linestyle=":")
+            axes.set(title=f"setting ({name})", xlabel="window $s$", xticks=of.windows)
             log_axis(axes)
         first, *_, last = [*panels.values()] * 2
         first.set_ylabel("test risk")
@@ -84,7 +139,7 @@ class Extra(Drawing):
     def claims(self, records: Records) -> list[Claim]:
         settings = by_setting(records)
         windows = next(iter(settings.values())).windows
-        claims = [_falls(settings, windows), _trained_falls(settings, windows), _above_kalman(settings)]
+        claims = [_falls(settings, windows), _trained_falls(settings, windows)]
         claims += [_one_step(settings)] if windows[0] == 1 else []
         return [*claims, _beats_a_step(settings), _is_not_pcg(settings)]
 
@@ -131,28 +186,6 @@ def _trained_falls(settings: Mapping[str, PanelSetting], windows: Sequence[int])
             -ROUNDING, f"every change below minus rounding, {ROUNDING:g} of the risk"
         ),
         whose="project",
-    )
-
-
-def _above_kalman(settings: Mapping[str, PanelSetting]) -> Claim:
-    measured, verdicts = {}, []
-    for name, of in settings.items():
-        for method in METHODS:
-            above_X = of.test[f"{method}_above_W"].ravel()
-            error_X = Z * of.test[f"{method}_above_stderr_W"].ravel()
-            least = int((above_X - error_X).argmin())
-            measured[f"{METHODS[method][0]}, setting {name}"] = (
-                f"{above_X[least]:.3g} +- {error_X[least]:.2g}"
-            )
-            verdicts.append(sampled(above_X, error_X).above(0.0).verdict)
-    return Claim(
-        "every predictor's risk is above the Kalman filter's",
-        measured,
-        "99.9 % intervals of the paired differences above 0 (the least shown)",
-        joint(verdicts),
-        trained=False,
-        whose="project",
-        kind="sampled",
     )
 
 
@@ -210,3 +243,56 @@ def _differences(settings: Mapping[str, PanelSetting], method: str) -> dict[str,
 
 def _with_errors(differences: Mapping[str, tuple[float, float]]) -> dict[str, str]:
     return {name: f"{more:.3g} +- {error:.2g}" for name, (more, error) in differences.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class PanelSetting:
+    """Losses on drawn sequences; exact risks of the best head and of the trained layers."""
+
+    test: Mapping[str, np.ndarray]
+    optimum_W: np.ndarray
+    any_heads_W: np.ndarray  # the least risk of any number of heads: no head is below
+    trained_RW: np.ndarray
+
+    def risk(self, name: str) -> np.ndarray:
+        """Return the best head's exact risk and the mean difference to it on the same sequences: the
+        sample's own deviation, shared by all predictors, drops out."""
+        return self.optimum_W + self.test[name] - self.test["optimum_W"]
+
+    @property
+    def windows(self) -> list[int]:
+        return self.test["windows_W"].tolist()
+
+
+def _predictions(
+    window: int, part: Mapping[str, RunRecord], prompt: GramPrompt, context: int
+) -> dict[str, Tensor]:
+    """Return what every predictor predicts, (B,), and the trained layers, (R, B)."""
+    exact, optimum = part[f"AR{window}_exact"].weights, part[f"AR{window}_optimum"].weights
+    gram_BPP, x_BK = prompt.gram_RBPP[0], prompt.query_RBP[0, :, :window]
+    found = {
+        "trained": torch.stack(
+            [head(b_P, a_KP, gram_BPP, x_BK) for b_P, a_KP in zip(exact["b_RP"], exact["a_RKP"], strict=True)]
+        ),
+        "optimum": head(optimum["b_P"], optimum["a_KP"], gram_BPP, x_BK),
+        "step": GradientDescent(float(optimum["step"]), 1).predict(prompt)[0],
+        "least_squares": LeastSquares(context).predict(prompt)[0],
+    }
+    q_K, P_KK = (torch.from_numpy(optimum[name]) for name in ("pattern_b_P", "pattern_a_KP"))
+    two = ConjugateGradient(2, P_KK[:, :window], q_K[:window]) if window > 1 else ConjugateGradient(2)
+    return found | {"pcg": two.predict(prompt)[0]}
+
+
+def head(b_P: np.ndarray, a_KP: np.ndarray, gram_BPP: Tensor, x_BK: Tensor) -> Tensor:
+    """sum_k q_k b^T G a_k, (B,)."""
+    b, a = torch.from_numpy(np.asarray(b_P)).double(), torch.from_numpy(np.asarray(a_KP)).double()
+    return torch.einsum("p,bpr,kr,bk->b", b, gram_BPP, a, x_BK)
+
+
+def _half_squares(prediction_XB: Tensor, y_RBT: Tensor) -> Tensor:
+    return (prediction_XB - y_RBT[0, :, -1]).square() / 2
+
+
+def _mean(values_XB: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Over sequences, with its standard error."""
+    return values_XB.mean(-1).numpy(), (values_XB.std(-1) / values_XB.shape[-1] ** 0.5).numpy()

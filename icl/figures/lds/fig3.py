@@ -3,46 +3,29 @@
 from __future__ import annotations
 
 from icl.figures.claims import Claim
-from icl.figures.drawing import Drawing, Layout, Panels, Records
-from icl.figures.items import Curve
-from icl.figures.lds.weights import supports_claims, windows_of
-from icl.figures.style import BLUE, RED
+from icl.figures.figure import Layout, Panels, Records
+from icl.figures.lds.weights import Weights, supports_claims, windows_of
+from icl.figures.style import BLUE, RED, shared_legend, step_axis
 
 
-class Fig3(Drawing):
-    caption = (
-        "Jaccard distance (20) between the supports of the weights and the masks of pattern (13) during "
-        "training in setting (a), by window; mean over the seeds and the range between them. Solid: as the "
-        "paper measures, entries of the weights as they are below .1 are zero. Dotted: the weights in one "
-        "gauge (|b| = |a|; for AR(1) also one of the two mirror solutions), entries below a tenth of the "
-        "largest are zero. With W_V's corner and W_QK free in scale and, for AR(1), mirror, the first "
-        "depends on where training happens to end."
-    )
+class Fig3(Weights):
+    """Jaccard distances by window, of every seed."""
 
     def layout_of(self, records: Records) -> Layout:
         return Layout([window.name for window in windows_of(records)], (2.0, 1.8))
 
-    def items(self, records: Records) -> list[Curve]:
-        return [
-            Curve(
-                window.name,
-                name + gauge,
-                color,
-                window.exact["steps_S"],
-                window.exact[f"{prefix}{part}_RS"],
-                {"linestyle": style},
-            )
-            for window in windows_of(records)
-            for name, part, color in (("$W_{QK}$", "QK", BLUE), ("$W_V$", "V", RED))
-            for gauge, prefix, style in (("", "raw_", "-"), (", one gauge", "", ":"))
-        ]
-
-    def decorate(self, panels: Panels, records: Records) -> None:
-        for name, axes in panels.items():
-            axes.set(title=name, xlabel="step", ylim=(-0.05, 1.05))
-        first, *_, last = [*panels.values()] * 2
-        first.set_ylabel("Jaccard distance")
-        last.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    def draw(self, panels: Panels, records: Records) -> None:
+        for window in windows_of(records):
+            axes, steps_S = panels[window.name], window.exact["steps_S"]
+            for name, part, color in (("$W_{QK}$", "QK", BLUE), ("$W_V$", "V", RED)):
+                for gauge, prefix, style in (("", "raw_", "-"), (", one gauge", "", ":")):
+                    distance_SR = window.exact[f"{prefix}{part}_RS"].T
+                    labels = [name + gauge, *[""] * (distance_SR.shape[1] - 1)]
+                    axes.plot(steps_S, distance_SR, color=color, linestyle=style, alpha=0.7, label=labels)
+            step_axis(axes, steps_S[-1])
+            axes.set(title=window.name, ylim=(-0.05, 1.05))
+        next(iter(panels.values())).set_ylabel("Jaccard distance")
+        shared_legend(panels.values())
 
     def claims(self, records: Records) -> list[Claim]:
         return supports_claims(windows_of(records))

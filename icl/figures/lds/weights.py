@@ -1,4 +1,4 @@
-"""Panels and claims of Figures 1, 2, 4, 5 and 6 of lds: for every window the loss and all seeds' weights.
+"""Figures 1, 2, 4, 5 and 6 of lds: training of one layer on AR(s) tokens, and the best single head.
 
 R seeds, S steps, K = s query entries, P = s + 1 token width.
 """
@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from icl.figures.claims import Claim, exact, searched
-from icl.figures.drawing import Drawing, Layout, Panels, Records
-from icl.figures.items import Curve, Item, Level, Rows, matrix_rows
-from icl.figures.style import BLUE, ON_DARK, ON_LIGHT, entry_text, figure_of, shared_legend
+from icl.figures.figure import Figure, Layout, Panels, Records
+from icl.figures.lds.protocol import Protocol
+from icl.figures.runner import Runner
+from icl.figures.style import BLUE, band, exact_line, heatmap, note, shared_legend, step_axis
 from icl.runs.record import RunRecord
 
 NEAR = 0.02  # of the optimal risk
-ROUNDING = 1e-9  # of a risk
 TOLERANCE = 0.1  # below it an entry is no part of a support: appendix B.3
 VANISHED = 1e-5  # of the largest entry: Newton's method ends at 1e-10 or below
 PARTS = ("QK", "V")
@@ -33,16 +32,15 @@ AT_PAPER = {
     "c": ("fails", "holds", "fails", "fails"),
     "d": ("holds", "fails", "fails", "fails"),
 }
-LOSS, HEATMAP, HEIGHT = 1.9, 0.9, 1.15  # inches
-MATRICES = ("$W_{QK}$", "$W_V$")
-CAPTION = (
+LOSS, KEYS, COLUMN, HEIGHT, BELOW = 1.9, 1.1, 0.55, 1.1, 0.25  # inches
+READING = (
     "By window: the exact risk during training (mean over seeds and range; dashed: the best single head "
-    "found), then W_QK and W_V at the end, of the best head and of every seed. Outlined: the entries that "
-    "pattern (13) leaves free. Weights are in one gauge, |b| = |a| for b W_V's last column and a the rows of "
-    "W_QK but the last (only these have an effect), the last entry of b that is not small positive, and for "
-    "AR(1) in one of the two mirror solutions. From window 3 on heads on the entries of the other parity are "
-    "about as good. At laptop scale training is on the population risk, exact, in settings (c) and (d) of "
-    "systems drawn once; at paper scale on new systems at every step."
+    "found), then the entries of W_QK and W_V that have an effect, rows but the last and the last column, "
+    "at the end, of the best head and of every seed. Outlined: those that pattern (13) leaves free. Weights "
+    "are in one gauge, |b| = |a| for b and a these entries of W_V and W_QK, the last entry of b that is not "
+    "small positive, and for AR(1) in one of the two mirror solutions. From window 3 on heads on the entries "
+    "of the other parity are about as good. At laptop scale training is on the population risk, exact, in "
+    "settings (c) and (d) of systems drawn once; at paper scale on new systems at every step."
 )
 
 
@@ -76,72 +74,32 @@ class Window:
     @property
     def panels(self) -> list[str]:
         """Names of the loss and of W_QK and W_V, each of the optimum and of every seed."""
-        parts = ("optimum", *(f"seed {seed}" for seed in self.run.run["seeds"]))
-        return [f"{self.name} loss", *(f"{self.name} {name} {part}" for name in MATRICES for part in parts)]
+        parts = ("best", *(f"seed {seed}" for seed in self.run.run["seeds"]))
+        return [f"{self.name} loss", *(f"{self.name} {M} {part}" for M in ("W_QK", "W_V") for part in parts)]
 
-    def items(self) -> list[Item]:
-        loss = f"{self.name} loss"
-        return [
-            Curve(loss, "trained", BLUE, self.exact["steps_S"], self.exact["risk_RS"]),
-            Level(loss, "optimum", float(self.optimum["value"])),
-            *self._matrices("$W_V$", "W_V last column", "b", "P"),
-            *self._matrices("$W_{QK}$", "W_QK", "a", "KP"),
-        ]
-
-    def _matrices(self, name: str, series: str, key: str, axis: str) -> list[Item]:
-        """Return what one matrix is trained to, by seed, and the optimum; all on one colour scale."""
-        optimum, mask = self.optimum[f"{key}_{axis}"], self.optimum[f"mask_{axis}"]
-        trained = np.atleast_3d(self.exact[f"{key}_R{axis}"])
-        bound = max(float(np.abs(optimum).max()), float(np.abs(trained).max()))
-        seeds = self.run.run["seeds"]
-        parts = [(f"seed {seed}", "", seed, M_IJ) for seed, M_IJ in zip(seeds, trained, strict=True)]
-        parts.append(("optimum", f"{name} ", -1, np.atleast_2d(optimum)))
-        return [
-            Entries(
-                f"{self.name} {name} {part}", f"{self.name} {series}" + (" optimum" if prefix else ""),
-                prefix + part, seed, M_IJ, self._full_matrix(M_IJ, key), self._full_matrix(mask, key) > 0,
-                bound,
-            )
-            for part, prefix, seed, M_IJ in parts
-        ]  # fmt: skip
-
-    def _full_matrix(self, part: np.ndarray, key: str) -> np.ndarray:
-        """Return the matrix with the rows `a` of W_QK or the last column `b` of W_V, and zeros elsewhere."""
-        M_PP = np.zeros((self.size + 1, self.size + 1))
-        if key == "a":
-            M_PP[:-1] = part
-        else:
-            M_PP[:, -1] = part.ravel()
-        return M_PP
+    def draw(self, panels: Panels) -> None:
+        """Draw the loss, then the entries with an effect of the best head and of every seed on one scale."""
+        loss, *matrices = (panels[name] for name in self.panels)
+        band(loss, self.exact["steps_S"], self.exact["risk_RS"], BLUE, "trained")
+        exact_line(loss, float(self.optimum["value"]), "best head")
+        if self.excess_R.max() > NEAR:
+            note(loss, f"ends {self.excess_R.max():.0%} above", "center left")
+        seeds, count = [str(seed) for seed in self.run.run["seeds"]], len(matrices) // 2
+        keys_KP = [self.optimum["a_KP"], *self.exact["a_RKP"]]
+        titles = ["$W_{QK}$ best", *(f"seed {seed}" for seed in seeds)]
+        _heatmaps(matrices[:count], keys_KP, titles, self.optimum["mask_KP"])
+        columns_P1 = [b_P[:, None] for b_P in (self.optimum["b_P"], *self.exact["b_RP"])]
+        _heatmaps(matrices[count:], columns_P1, ["$W_V$ best", *seeds], self.optimum["mask_P"][:, None])
+        for axes in matrices[count:]:
+            axes.set_aspect("auto")
 
 
-@dataclass(frozen=True, eq=False)
-class Entries(Item):
-    """The entries of a matrix that are not 0 as colours and numbers; those of `mask_PP` are outlined."""
-
-    title: str
-    seed: int
-    entries_IJ: np.ndarray
-    M_PP: np.ndarray
-    mask_PP: np.ndarray
-    bound: float
-
-    def draw(self, axes: Axes) -> None:
-        axes.imshow(self.M_PP, cmap="RdBu_r", vmin=-self.bound, vmax=self.bound)
-        axes.set_title(self.title, fontsize=6, pad=2)
-        axes.set(xticks=[], yticks=[])
-        axes.spines[:].set_visible(True)
-        size = {2: 6.5, 3: 5.2, 4: 4.6}.get(len(self.M_PP), 3.8)
-        for (i, j), entry in np.ndenumerate(self.M_PP):
-            colour = ON_DARK if abs(entry) > 0.6 * self.bound else ON_LIGHT
-            if (text := entry_text(float(entry))) != "0":
-                axes.text(j, i, text, ha="center", va="center", fontsize=size, color=colour)
-            if self.mask_PP[i, j]:
-                corner = (j - 0.5, i - 0.5)
-                axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=ON_LIGHT, linewidth=0.9))
-
-    def rows(self) -> Rows:
-        return matrix_rows(self.series, self.entries_IJ[None], [self.seed])
+def _heatmaps(
+    every: Sequence[Axes], matrices: Sequence[np.ndarray], titles: Sequence[str], free: np.ndarray
+) -> None:
+    bound = float(np.abs(matrices).max())
+    for axes, M_IJ, title in zip(every, matrices, titles, strict=True):
+        heatmap(axes, M_IJ, title, bound, free=free)
 
 
 def windows_of(records: Records) -> list[Window]:
@@ -152,29 +110,54 @@ def windows_of(records: Records) -> list[Window]:
     ]
 
 
-class Weights(Drawing):
-    """Losses and weights of one setting, a row for each window."""
+class Weights(Figure):
+    """Losses and weights of one setting, a row for each window. Records, for every window s: the run `ARs`,
+    `ARs_exact` and `ARs_optimum`."""
+
+    def __init__(
+        self,
+        setting: str,
+        windows: Sequence[int],
+        dim: int,
+        length: int,
+        seeds: Sequence[int],
+        steps: int,
+        systems: int,
+        fresh: bool = False,
+        lr: float | None = None,
+    ) -> None:
+        self.protocol = Protocol(setting, dim, length, seeds, steps, systems, fresh, lr)
+        self.windows = self.protocol.windows(windows)
+        for window in self.windows:
+            self.protocol.law(window)  # refuses what no task can be
+
+    def runs(self, runner: Runner) -> Records:
+        found = [self.protocol.runs(runner, window) for window in self.windows]
+        return {name: record for part in found for name, record in part.items()}
+
+    def caption_of(self, records: Records) -> str:
+        return self.caption.format(reading=READING)
 
     def layout_of(self, records: Records) -> Layout:
         rows = [window.panels for window in windows_of(records)]
-        widths = [LOSS] + [HEATMAP] * (len(rows[0]) - 1)
-        names = [name for row in rows for name in row]
-        return Layout(names, (0, HEIGHT), len(widths), widths, margin=0.3)
+        each = len(rows[0]) // 2
+        widths = [LOSS, *[KEYS] * each, *[COLUMN] * each]
+        height = HEIGHT + BELOW / len(rows)
+        return Layout([name for row in rows for name in row], (0, height), len(widths), widths)
 
-    def items(self, records: Records) -> list[Item]:
-        return [item for window in windows_of(records) for item in window.items()]
-
-    def decorate(self, panels: Panels, records: Records) -> None:
-        names = [f"{window.name} loss" for window in windows_of(records)]
-        for name in names:
-            panels[name].set(title=name, ylabel="risk", xlabel="step" if name == names[-1] else "")
-            panels[name].yaxis.set_major_locator(MaxNLocator(4))
-        figure = figure_of(panels[names[0]])
-        shared_legend([panels[name] for name in names], figure, loc="outside lower center", ncols=2)
+    def draw(self, panels: Panels, records: Records) -> None:
+        windows = windows_of(records)
+        losses = [panels[window.panels[0]] for window in windows]
+        for window, axes in zip(windows, losses, strict=True):
+            window.draw(panels)
+            step_axis(axes, window.exact["steps_S"][-1], "step" if axes is losses[-1] else "")
+            axes.set(title=window.name, ylabel="risk")
+            axes.yaxis.set_major_locator(MaxNLocator(4))
+        shared_legend(losses)
 
     def claims(self, records: Records) -> list[Claim]:
         windows = windows_of(records)
-        claims = [_ends_at_optimum(windows), _not_below(windows), *supports_claims(windows)]
+        claims = [_ends_at_optimum(windows), *supports_claims(windows)]
         return claims + [_as_theorem(window) for window in windows if window.size == 1]
 
 
@@ -259,22 +242,6 @@ def _ends_at_optimum(windows: Sequence[Window]) -> Claim:
         at_paper=windows[0].at_paper[0],
         whose="project",
         kind="searched",
-    )
-
-
-def _not_below(windows: Sequence[Window]) -> Claim:
-    margins = {
-        window.name: float(window.exact["risk_RS"].min() / window.optimum["any_heads"] - 1)
-        for window in windows
-    }
-    return Claim.of(
-        "no weights are below the least risk of any number of heads",
-        margins,
-        exact(np.min(list(margins.values()))).above(
-            -ROUNDING, f"no stored weights further below than rounding, {ROUNDING:g} of the risk"
-        ),
-        trained=False,
-        whose="project",
     )
 
 

@@ -1,85 +1,114 @@
-"""Figure 3 of looped: training of a shared layer leaves the multiples of Sigma^-1."""
+"""Figure 3 of looped: training of a shared layer leaves the multiples of Sigma^-1.
+
+T steps, D = 2 covariates, R seeds.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from icl.errors import InputError, whole
+from icl.figures.arrays import metric
 from icl.figures.claims import Claim, all_of, exact
-from icl.figures.drawing import Drawing, Layout, Panels, Records
-from icl.figures.items import Curve, Item, Level, Points, metric
-from icl.figures.style import BLUE, GREY, ORANGE, RED, log_axis
+from icl.figures.figure import Figure, Layout, Panels, Records
+from icl.figures.looped.loops import best_rotation
+from icl.figures.runner import Runner
+from icl.figures.style import BLUE, GREY, ORANGE, RED, band, exact_line, log_axis, points, step_axis
+from icl.figures.training import TrainingSettings
+from icl.random import generator
+from icl.runs.record import RunRecord
+from icl.tasks.linear_regression import linear_regression
+from icl.theory.looped.descent import descend
+from icl.theory.looped.equal_steps import EqualSteps
+from icl.theory.looped.weighted import plane_risk
+from icl.training.load import restored
 
 
-class Fig3(Drawing):
-    caption = (
-        "Training of one layer applied four times, d = 2, n = 20, from small random weights; mean over the "
-        "seeds "
-        "and the range between them. (a) a and b of the eigenvalues a +- ib of the whitened A; dashed, "
-        "those of "
-        "the best matrix; dotted, the best multiple of I. (b) Exact risk; dashed, the risks of the scalar "
-        "saddle and of the minimum. (c) Descent by the exact gradient from a random matrix and from a "
-        "multiple "
-        "of I, which it never leaves. (d) The spectrum of A at the end in the complex plane."
-    )
+class Fig3(Figure):
+    """Records: `run`, the trained seeds, and `exact`, what they are compared with."""
 
     layout = Layout("abcd", (1.95, 2.0))
 
-    def items(self, records: Records) -> list[Item]:
-        run, arrays = records["run"], records["exact"].weights
-        saddle, best = float(arrays["scalar_risk"]), float(arrays["best_risk"])
-        steps_T = np.arange(len(arrays["random_risk_T"]))
-        return [
-            Curve("a", "a", ORANGE, *metric(run, "spectrum_real")),
-            Curve("a", "b", BLUE, *metric(run, "spectrum_imag")),
-            Level("a", "best A", float(arrays["best_a"])),
-            Level("a", "", float(arrays["best_b"])),
-            Level("a", "best multiple", float(arrays["scalar_a"]), ":"),
-            Curve("b", "batch", GREY, *metric(run, "loss"), {"linewidth": 0.6}),
-            Curve("b", "exact risk", ORANGE, *metric(run, "exact_risk")),
-            Level("b", f"saddle {saddle:.4f}", saddle, ":"),
-            Level("b", f"minimum {best:.4f}", best),
-            Curve("c", "from random", BLUE, steps_T, arrays["random_risk_T"][None]),
-            Curve("c", "from $aI$", RED, steps_T, arrays["scalar_risk_T"][None]),
-            Level("c", "saddle", saddle, ":"),
-            Level("c", "minimum", best),
-            *(
-                Points("d", label, colour, real_X, imag_X[:, None], marker)
-                for label, colour, real_X, imag_X, marker in (
-                    ("trained", BLUE, arrays["real_RD"].ravel(), arrays["imag_RD"].ravel(), "o"),
-                    (
-                        "best",
-                        RED,
-                        np.array([float(arrays["best_a"])] * 2),
-                        np.array([1.0, -1.0]) * float(arrays["best_b"]),
-                        "x",
-                    ),
-                    ("best multiple", GREY, np.array([float(arrays["scalar_a"])]), np.zeros(1), "s"),
-                )
-            ),
-        ]
+    def __init__(
+        self,
+        descent_steps: int,
+        layers: int | None = None,
+        context: int | None = None,
+        seeds: Sequence[int] | None = None,
+        steps: int | None = None,
+        lr: float | None = None,
+    ) -> None:
+        self.steps = whole("figure.descent_steps", descent_steps, 1)
+        self.training = TrainingSettings(layers, None, context, seeds, steps, lr)
 
-    def decorate(self, panels: Panels, records: Records) -> None:
-        titles = {
-            "a": "(a) $a \\pm ib$",
-            "b": "(b) loss",
-            "c": "(c) exact descent",
-            "d": "(d) spectrum of $A$",
+    def runs(self, runner: Runner) -> Records:
+        run = runner.train("looped/shared", self.training.overrides())
+        science = {"of": run.mark, "steps": self.steps, "seeds": run.run["seeds"]}
+        return {"run": run, "exact": runner.store("looped/training", science, lambda: self._exact(run))}
+
+    def _exact(self, run: RunRecord) -> dict[str, np.ndarray]:
+        trained = restored(run)
+        law = linear_regression(trained.law, "looped/training")
+        if law.dim != 2:
+            raise InputError(f"task.dim={law.dim}: the figure is of two covariates")
+        steps = EqualSteps(2, law.context_R[0], trained.transformer.parametrization.layers)
+        best, rule = best_rotation(steps), plane_risk(steps.context, steps.layers)
+        root_RDD = law.root_RDD.numpy()
+        white_RDD = root_RDD.swapaxes(1, 2) @ run.A[:, 0] @ root_RDD
+        eigenvalues_RD = np.linalg.eigvals(white_RDD)
+        random_DD = 0.01 * generator(0, "init").standard_normal((2, 2))
+        return {
+            "scalar_a": np.array(steps.best),
+            "scalar_risk": np.array(steps.least_risk),
+            "best_a": np.array(float(best.a)),
+            "best_b": np.array(float(best.b)),
+            "best_risk": np.array(float(best.risk)),
+            "trained_risk_R": np.array([rule.value(A_DD) for A_DD in white_RDD]),
+            "real_RD": eigenvalues_RD.real,
+            "imag_RD": eigenvalues_RD.imag,
+            "random_risk_T": descend(rule, random_DD, self.steps)[1],
+            "scalar_risk_T": descend(rule, 0.01 * np.eye(2), self.steps)[1],
         }
-        for name, title in titles.items():
-            panels[name].set(title=title, xlabel="real part" if name == "d" else "step")
-            panels[name].legend(loc="best", fontsize=5.5)
-        panels["a"].set_ylim(0, 1)
-        panels["d"].set(ylabel="imaginary part", xlim=(0, 1.2), ylim=(-0.6, 0.6))
-        log_axis(panels["b"])
-        log_axis(panels["c"])
+
+    def draw(self, panels: Panels, records: Records) -> None:
+        run, arrays = records["run"], records["exact"].weights
+        a, b, c, d = panels.values()
+        scalar_a, best_a, best_b = (float(arrays[name]) for name in ("scalar_a", "best_a", "best_b"))
+        band(a, *metric(run, "spectrum_real"), ORANGE, "a")
+        band(a, *metric(run, "spectrum_imag"), BLUE, "b")
+        exact_line(a, best_a, "best A")
+        exact_line(a, best_b, "")
+        exact_line(a, scalar_a, "best multiple", linestyle=":")
+        band(b, *metric(run, "loss"), GREY, "batch", linewidth=0.6)
+        band(b, *metric(run, "exact_risk"), ORANGE, "exact risk")
+        for name, color, label in (("random", BLUE, "from random"), ("scalar", RED, "from $aI$")):
+            risk_T = arrays[f"{name}_risk_T"]
+            c.plot(np.arange(len(risk_T)), risk_T, color=color, label=label)
+        for axes, labels in ((b, ("", "")), (c, ("saddle", "minimum"))):
+            exact_line(axes, float(arrays["scalar_risk"]), labels[0], linestyle=":")
+            exact_line(axes, float(arrays["best_risk"]), labels[1])
+            axes.set_ylim(0.5 * float(arrays["best_risk"]), 50)  # room for the legend, as in (a) and (d)
+            log_axis(axes)
+        points(d, arrays["real_RD"].ravel(), arrays["imag_RD"].ravel()[:, None], BLUE, "trained")
+        d.plot([best_a, best_a], [best_b, -best_b], "x", color=RED, label="best")
+        points(d, [scalar_a], np.zeros((1, 1)), GREY, "best multiple", marker="s")
+        titles = ("$a \\pm ib$", "loss", "exact descent", "spectrum of $A$")
+        for (name, axes), title in zip(panels.items(), titles, strict=True):
+            axes.set_title(f"({name}) {title}")
+            axes.legend(loc="upper right" if axes in (b, c) else "upper left")
+        step_axis(a, metric(run, "loss")[0][-1])
+        step_axis(b, metric(run, "loss")[0][-1])
+        step_axis(c, len(arrays["random_risk_T"]) - 1)
+        a.set_ylim(0, 1.6)
+        d.set(xlabel="real part", ylabel="imaginary part", xlim=(0, 1.2), ylim=(-0.5, 1))
 
     def claims(self, records: Records) -> list[Claim]:
         arrays = records["exact"].weights
-        saddle, best = float(arrays["scalar_risk"]), float(arrays["best_risk"])
-        risk_R = arrays["trained_risk_R"]
-        b = float(arrays["best_b"])
-        imag_R = np.abs(arrays["imag_RD"]).max(1)
-        stuck = float(arrays["scalar_risk_T"][-1])
+        saddle, best, b = (float(arrays[name]) for name in ("scalar_risk", "best_risk", "best_b"))
+        risk_R, imag_R = arrays["trained_risk_R"], np.abs(arrays["imag_RD"]).max(1)
+        free, stuck = (float(arrays[f"{name}_risk_T"][-1]) for name in ("random", "scalar"))
         return [
             Claim.of(
                 "training from small random weights ends below the scalar saddle, in every seed",
@@ -95,10 +124,10 @@ class Fig3(Drawing):
             ),
             Claim.of(
                 "exact descent converges to the minimum from a random matrix, and not from a multiple of I",
-                {"from random": float(arrays["random_risk_T"][-1]), "from a multiple": stuck},
+                {"from random": free, "from a multiple": stuck},
                 all_of(
                     "within 1 % of the minimum, and not below the saddle",
-                    exact(arrays["random_risk_T"][-1] / best - 1).below(0.01),
+                    exact(free / best - 1).below(0.01),
                     exact(stuck / saddle - 1).above(-1e-9),
                 ),
                 trained=False,

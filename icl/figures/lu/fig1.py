@@ -2,99 +2,107 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
+from matplotlib.ticker import ScalarFormatter
 
+from icl.errors import real, whole
 from icl.figures.claims import Claim, all_of, exact, sampled
-from icl.figures.drawing import Drawing, Layout, Panels, Records
-from icl.figures.items import Item
-from icl.figures.lu.simulated import items, measured, shares_off
-from icl.figures.style import log_axis
-
-TITLES = {"icl": "new tasks", "idg": "pretraining tasks", "ridge": "new tasks, ridge $\\lambda$"}
+from icl.figures.figure import Layout, Panels, Records
+from icl.figures.lu import simulated as lu
+from icl.figures.runner import Runner
 
 
-class Fig1(Drawing):
-    caption = (
-        "Error after pretraining on n = tau d^2 prompts. Lines: the limit; marks: simulated, exact risk "
-        "of the weights, mean and 95 % interval over draws. Left and middle: lambda = 10^-5, kappa d tasks; "
-        "right: a new task in every prompt, at the middle alpha."
-    )
-    layout = Layout(tuple(TITLES), (2.6, 2.4))
+@dataclass(eq=False)
+class Fig1(lu.Simulated):
+    """Records: `plain`, for each alpha and tau; `ridge`, for each lambda and tau (and tau = 1) with a new
+    task in every prompt at the middle alpha, without the largest of three dims."""
 
-    def items(self, records: Records) -> list[Item]:
+    taus: Sequence[float]
+    ridges: Sequence[float]
+    kappa: float
+    rho: float
+    draws: int
+    layout = Layout(("new tasks", "pretraining tasks", "new tasks, ridge $\\lambda$"), (2.6, 2.4))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.taus = lu.positive("taus", self.taus)
+        self.ridges = lu.positive("ridges", self.ridges)
+        self.kappa = real("figure.kappa", self.kappa, 0, open_low=True)
+        self.rho = real("figure.rho", self.rho, 0)
+        self.draws = whole("figure.draws", self.draws, 2, lu.MAX_DRAWS)
+
+    def runs(self, runner: Runner) -> Records:
+        plain = [lu.Setting(alpha, self.kappa, tau, self.rho) for alpha in self.alphas for tau in self.taus]
+        middle, taus = self.alphas[len(self.alphas) // 2], sorted({*self.taus, 1.0})
+        ridge = [lu.Setting(middle, np.inf, tau, self.rho, lam) for lam in self.ridges for tau in taus]
+        return {
+            "plain": self.simulated(runner, "plain", plain, "tau", self.draws),
+            "ridge": self.simulated(runner, "ridge", ridge, "tau", self.draws, self.dims[:2]),
+        }
+
+    def draw(self, panels: Panels, records: Records) -> None:
         plain, ridge = records["plain"], records["ridge"]
-        alphas = list(dict.fromkeys(plain.weights["settings_P5"][:, 0]))
-        ridges = list(dict.fromkeys(ridge.weights["settings_P5"][:, 4]))
-        labels = [f"$\\alpha$ = {alpha:g}" for alpha in alphas]
-        return [
-            *items("icl", plain, "new", labels),
-            *items("idg", plain, "old", labels),
-            *items("ridge", ridge, "new", [f"$\\lambda$ = {lam:g}" for lam in ridges]),
-        ]
-
-    def decorate(self, panels: Panels, records: Records) -> None:
-        for name, axes in panels.items():
-            axes.set(title=TITLES[name], xlabel="prompts $\\tau = n / d^2$")
-            log_axis(axes)
-        panels["icl"].legend()
-        panels["ridge"].legend()
-        panels["icl"].set_ylabel("error")
+        new, old, ridged = panels.values()
+        alphas = [f"$\\alpha$ = {alpha:g}" for alpha in lu.levels(plain, "alpha")]
+        lu.draw(new, plain, "new", alphas)
+        lu.draw(old, plain, "old", alphas)
+        lambdas = [f"$\\lambda$ = {_short(lam)}" for lam in lu.levels(ridge, "ridge")]
+        lines = lu.draw(ridged, ridge, "new", lambdas, first_color=3)
+        for title, axes in panels.items():
+            axes.set(title=title, xlabel="prompts $\\tau = n / d^2$")
+        new.set_ylabel("error")
+        new.legend()
+        ridged.legend(handles=lines)
 
     def claims(self, records: Records) -> list[Claim]:
-        plain, ridge = records["plain"], records["ridge"]
-        series = len(plain.weights["new_curve_SX"])
-        tau_X = plain.weights["x_P"][: len(plain.weights["x_P"]) // series]
-        before, after = np.flatnonzero(tau_X < 1)[-1], np.flatnonzero(tau_X > 1)[0]
-        curve_SX, x_X = plain.weights["new_curve_SX"], plain.weights["x_X"]
-        peak_S = x_X[curve_SX.argmax(1)]
-        mean_SXC, half_SXC = measured(plain, "new", series)
-        drop_SC = mean_SXC[:, after] - mean_SXC[:, -1]
-        drop_half_SC = half_SXC[:, after] + half_SXC[:, -1]
-        far = np.abs(plain.weights["x_P"] - 1) > 0.2
-        off_C = [float(np.median(shares_off(plain, "new", c)[far])) for c in (0, -1)]
-        least, most = ridge.weights["new_curve_SX"][[0, -1]]
+        new, ridge = (lu.Errors.of(records[name], "new") for name in ("plain", "ridge"))
+        before, after = np.flatnonzero(new.x_N < 1)[-1], np.flatnonzero(new.x_N > 1)[0]
+        peak_S = new.x_X[new.curve_SX.argmax(1)]
+        drop_SC, drop_half_SC = new.change(after, -1)
+        rise_SC, rise_half_SC = (part[1:] for part in new.change(before, 0))
+        limit_SN = records["plain"].weights["new_limit_P"].reshape(new.mean_SNC.shape[:2])
+        off_SNC = np.abs(new.mean_SNC / limit_SN[..., None] - 1)[:, np.abs(new.x_N - 1) > 0.2]
+        first, *_, last = np.median(off_SNC, axis=(0, 1)).tolist()
+        least_X, most_X = np.diff(ridge.curve_SX[[0, -1]])
         return [
-            Claim.of(
+            lu.said(
                 "the error on new tasks peaks at tau = 1 in the limit, at every alpha",
                 {"peaks": peak_S.tolist()},
                 exact(np.abs(peak_S - 1)).at_most(0.02, "within .02, the distance of points of the curve"),
-                trained=False,
             ),
-            Claim.of(
+            lu.said(
                 "simulated, too, more prompts help beyond the threshold: the error at the most prompts is "
                 "lower than just above tau = 1",
-                {"differences": drop_SC.tolist(), "tau": [float(tau_X[after]), float(tau_X[-1])]},
+                {"differences": drop_SC.tolist(), "tau": new.x_N[[after, -1]].tolist()},
                 sampled(drop_SC, drop_half_SC).above(0.0, "95 % intervals above 0 at every alpha and d"),
-                trained=False,
             ),
-            Claim.of(
+            lu.said(
                 "simulated, too, more prompts hurt below the threshold",
-                {"tau": [float(tau_X[0]), float(tau_X[before])]},
-                sampled(mean_SXC[1:, before] - mean_SXC[1:, 0], half_SXC[1:, before] + half_SXC[1:, 0]).above(
+                {"tau": new.x_N[[0, before]].tolist()},
+                sampled(rise_SC, rise_half_SC).above(
                     0.0, "error just below tau = 1 above that at the fewest prompts, all but the least alpha"
                 ),
-                trained=False,
             ),
-            Claim.of(
+            lu.added(
                 "simulated errors approach the limit as d grows",
-                {"median share off at the least d": off_C[0], "at the largest d": off_C[1]},
-                sampled(off_C[1] / off_C[0]).below(
-                    1.0, "the median share off falls, tau farther than .2 from 1"
-                ),
-                trained=False,
-                whose="project",
+                {"median share off at the least d": first, "at the largest d": last},
+                sampled(last / first).below(1.0, "the median share off falls, tau farther than .2 from 1"),
             ),
-            Claim.of(
+            lu.said(
                 "a ridge removes the peak: at the largest lambda more prompts always help",
-                {
-                    "largest rise": float(np.diff(most).max()),
-                    "of the least lambda": float(np.diff(least).max()),
-                },
+                {"largest rise": float(most_X.max()), "of the least lambda": float(least_X.max())},
                 all_of(
                     "the curve falls everywhere; that of the least lambda does not",
-                    exact(np.diff(most)).at_most(0.0),
-                    exact(float(np.diff(least).max())).above(0.0),
+                    exact(most_X).at_most(0.0),
+                    exact(least_X.max()).above(0.0),
                 ),
-                trained=False,
             ),
         ]
+
+
+def _short(number: float) -> str:
+    return f"{number:g}" if number >= 1e-4 else f"${ScalarFormatter(useMathText=True).format_data(number)}$"

@@ -2,95 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
+from icl.errors import InputError, reals, whole
 from icl.figures.claims import Claim, exact, sampled
-from icl.figures.drawing import Drawing, Layout, Panels, Records
-from icl.figures.items import Item
-from icl.figures.lu.simulated import dimensions, items, label_ends, measured, shares_off
-from icl.figures.style import log_axis
+from icl.figures.figure import Layout, Panels, Records
+from icl.figures.lu import simulated as lu
+from icl.figures.runner import Runner
 
 OLD = "a"  # the panel of the pretraining tasks; the others are of new tasks
 
 
-class Fig2(Drawing):
-    caption = (
-        "Error by the number of examples l = alpha d in a prompt, for kappa d pretraining tasks. (a) "
-        "Pretraining tasks; other panels: new tasks. Lines: the limit, with kappa at their ends; marks: "
-        "simulated, exact risk of the weights, mean and 95 % interval over draws."
-    )
+@dataclass(eq=False)
+class Fig2(lu.Simulated):
+    """Records: `a`, `b`, ... a panel each: its tau and rho, for each kappa and alpha."""
 
-    def layout_of(self, records: Records) -> Layout:
-        return Layout(tuple(records), (2.9, 2.6))
+    taus: Sequence[float]
+    rhos: Sequence[float]
+    kappas: Sequence[Sequence[float]]
+    draws: Sequence[int]
 
-    def items(self, records: Records) -> list[Item]:
-        found: list[Item] = []
-        for name, record in records.items():
-            kappas = list(dict.fromkeys(record.weights["settings_P5"][:, 1]))
-            labels = [f"$\\kappa$ = {kappa:g}" for kappa in kappas]
-            found += items(name, record, "old" if name == OLD else "new", labels)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.taus = lu.positive("taus", self.taus)
+        panels = len(self.taus)
+        self.rhos = reals("figure.rhos", self.rhos, panels, 0)
+        for name, given in (("kappas", self.kappas), ("draws", self.draws)):
+            if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != panels:
+                raise InputError(f"figure.{name}={given}: must have an entry for each of {panels} panels")
+        self.kappas = [lu.positive("kappas", some) for some in self.kappas]
+        self.draws = [whole("figure.draws", count, 2, lu.MAX_DRAWS) for count in self.draws]
+
+    def runs(self, runner: Runner) -> Records:
+        found = {}
+        for name, tau, rho, kappas, draws in zip(
+            "abcdefgh", self.taus, self.rhos, self.kappas, self.draws, strict=False
+        ):
+            settings = [lu.Setting(alpha, kappa, tau, rho) for kappa in kappas for alpha in self.alphas]
+            found[name] = self.simulated(runner, f"fig2{name}", settings, "alpha", draws)
         return found
 
-    def decorate(self, panels: Panels, records: Records) -> None:
+    def layout_of(self, records: Records) -> Layout:
+        return Layout(tuple(records), (2.6, 2.6))
+
+    def draw(self, panels: Panels, records: Records) -> None:
         for name, axes in panels.items():
-            _, _, tau, rho, _ = records[name].weights["settings_P5"][0]
-            error = "$e_{IDG}$" if name == OLD else "$e_{ICL}$"
-            axes.set(title=f"({name}) {error}, $\\tau$ = {tau:g}, $\\rho$ = {rho:g}")
-            axes.set(xlabel="examples $\\alpha = l / d$")
-            axes.set_xscale("log")
-            log_axis(axes)
-            curves = records[name].weights["old_curve_SX" if name == OLD else "new_curve_SX"]
-            kappas = dict.fromkeys(records[name].weights["settings_P5"][:, 1])
-            label_ends(axes, records[name].weights["x_X"][-1], curves[:, -1], [f"{k:g}" for k in kappas])
-        first = next(iter(panels.values()))
-        first.set_ylabel("error")
-        first.legend(*dimensions(first))
+            record, is_old = records[name], name == OLD
+            (tau,), (rho,) = lu.levels(record, "tau"), lu.levels(record, "rho")
+            error = "IDG" if is_old else "ICL"
+            labels = [f"$\\kappa$ = {kappa:g}" for kappa in lu.levels(record, "kappa")]
+            lines = lu.draw(axes, record, "old" if is_old else "new", labels)
+            axes.set(xscale="log", xlabel="examples $\\alpha = l / d$")
+            axes.set_title(f"({name}) $e_{{{error}}}$, $\\tau$ = {tau:g}, $\\rho$ = {rho:g}")
+            axes.legend(ncols=2, handles=None if is_old else lines)
+        next(iter(panels.values())).set_ylabel("error")
 
     def claims(self, records: Records) -> list[Claim]:
-        old, new = records[OLD], {name: record for name, record in records.items() if name != OLD}
-        kappas = list(dict.fromkeys(old.weights["settings_P5"][:, 1]))
-        tau, at_most_S = float(old.weights["settings_P5"][0, 2]), old.weights["old_curve_SX"][:, -1]
-        others_S = np.delete(at_most_S, kappas.index(tau)) if tau in kappas else at_most_S
-        grows = {name: float(r.weights["new_curve_SX"][0, -1] / r.weights["new_curve_SX"][0].min() - 1)
-                 for name, r in new.items()}  # fmt: skip
-        last = next(iter(new.values()))
-        series = len(last.weights["new_curve_SX"])
-        mean_SXC, half_SXC = measured(last, "new", series)
-        least_C = mean_SXC[0].argmin(0)
-        dims = np.arange(mean_SXC.shape[2])
-        rise_C = mean_SXC[0, -1] - mean_SXC[0, least_C, dims]
-        half_C = half_SXC[0, -1] + half_SXC[0, least_C, dims]
-        off = {
-            name: [float(np.median(shares_off(r, "old" if name == OLD else "new", c))) for c in (0, -1)]
-            for name, r in records.items()
-        }
+        new = {name: lu.Errors.of(record, "new") for name, record in records.items() if name != OLD}
+        kappas, (tau,) = lu.levels(records[OLD], "kappa"), lu.levels(records[OLD], "tau")
+        old_S = lu.Errors.of(records[OLD], "old").curve_SX[:, -1]
+        others_S = np.delete(old_S, kappas.index(tau)) if tau in kappas else old_S
+        fewest = {name: errors.curve_SX[0] for name, errors in new.items()}
+        grows = {f"rise of ({name})": float(y_X[-1] / y_X.min() - 1) for name, y_X in fewest.items()}
+        first = next(iter(new.values()))
+        least_C = first.mean_SNC[0].argmin(0)
+        rises = [first.change(-1, least) for least in least_C]
+        rise_C, half_C = (np.array([part[i][0, c] for c, part in enumerate(rises)]) for i in (0, 1))
         return [
-            Claim.of(
+            lu.added(
                 "on pretraining tasks the error at the most examples is largest where kappa = tau",
-                {"errors by kappa": dict(zip(map(str, kappas), at_most_S.tolist(), strict=True))},
-                exact(others_S / at_most_S.max()).below(1.0, "error of every other kappa below that one"),
-                trained=False,
-                whose="project",
+                {"errors by kappa": dict(zip(map(str, kappas), old_S.tolist(), strict=True))},
+                exact(others_S / old_S.max()).below(1.0, "error of every other kappa below that one"),
             ),
-            Claim.of(
+            lu.said(
                 "on new tasks, with the fewest pretraining tasks, more examples hurt in the limit",
-                {f"rise of ({name})": value for name, value in grows.items()},
+                grows,
                 exact(list(grows.values())).above(0.0, "error at the most examples above the least"),
-                trained=False,
             ),
-            Claim.of(
+            lu.said(
                 "the same of simulated pretraining, first panel of new tasks",
                 {"rises": rise_C.tolist()},
                 sampled(rise_C, half_C).above(0.0, "95 % intervals above 0 at every d"),
-                trained=False,
-            ),
-            Claim.of(
-                "simulated errors approach the limit as d grows",
-                {f"({name}), least and largest d": values for name, values in off.items()},
-                sampled([last / first for first, last in off.values()]).below(
-                    1.0, "the median share off falls in every panel"
-                ),
-                trained=False,
-                whose="project",
             ),
         ]

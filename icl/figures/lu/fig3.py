@@ -1,68 +1,105 @@
-"""Figure 3 of lu: where more examples raise the error, on new and on pretraining tasks."""
+"""Figure 3 of lu: where more examples raise the error, on new and on pretraining tasks; formulas alone.
+
+P panels, N values of rho, K of kappa.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
 
+from icl.errors import InputError, one_of, real, whole
 from icl.figures.claims import Claim, exact
-from icl.figures.drawing import Drawing, Layout, Panels, Records
-from icl.figures.items import Item, Rows
-from icl.figures.style import RED, colour_bar
+from icl.figures.figure import Figure, Layout, Panels, Records
+from icl.figures.lu import simulated as lu
+from icl.figures.runner import Runner
+from icl.figures.style import RED, figure_of
+from icl.progress import track
+from icl.theory.lu.limits import plotted
 
+BEYOND = 10.0 ** np.arange(4, 9)  # values of alpha far above those of the map
+MOST_ALPHA = 1e6
+ERRORS = ("icl", "idg")
 SEEN = 1e-9  # a rise that is no rounding
 
 
-@dataclass(frozen=True, eq=False)
-class LeastMap(Item):
-    """The number of examples of the least error, where a larger one has more error; white elsewhere."""
+@dataclass(eq=False)
+class Fig3(Figure):
+    """Record: `exact`, for each panel's tau and error and on a grid of kappa and rho: the largest rise of the
+    error over its least at fewer examples, among alpha up to `alpha_most` (`rise_PNK`) and among larger ones
+    as well (`rise_beyond_PNK`), and the alpha of this least error (`alpha_PNK`)."""
 
-    kappa_K: np.ndarray
-    rho_N: np.ndarray
-    alpha_NK: np.ndarray
-    rise_NK: np.ndarray
-    line: float
+    taus: Sequence[float]
+    errors: Sequence[str]
+    alpha_most: float
+    grid: int
+    alphas: int
 
-    def draw(self, axes: Axes) -> None:
-        alpha_NK = np.where(self.rise_NK > SEEN, np.log10(self.alpha_NK), np.nan)
-        mesh = axes.pcolormesh(self.kappa_K, self.rho_N, alpha_NK, cmap="GnBu", shading="nearest")
-        colour_bar(mesh, axes, 0.8)
-        axes.axvline(self.line, color=RED, linewidth=1)
+    def __post_init__(self) -> None:
+        self.taus = lu.positive("taus", self.taus)
+        listed = isinstance(self.errors, Sequence) and not isinstance(self.errors, str)
+        if not listed or len(self.errors) != len(self.taus):
+            raise InputError(
+                f"figure.errors={self.errors}: must be icl or idg for each of {len(self.taus)} taus"
+            )
+        self.errors = [one_of("figure.errors", error, ERRORS) for error in self.errors]
+        self.alpha_most = real("figure.alpha_most", self.alpha_most, 1, open_low=True)
+        if self.alpha_most > MOST_ALPHA:
+            raise InputError(f"figure.alpha_most={self.alpha_most}: must be at most {MOST_ALPHA:g}")
+        self.grid = whole("figure.grid", self.grid, 2, 500)
+        self.alphas = whole("figure.alphas", self.alphas, 10, 1000)
 
-    def rows(self) -> Rows:
-        kappa, rho = np.meshgrid(self.kappa_K, self.rho_N)
-        return self._points(
-            x=kappa.ravel(), row=rho.ravel(), y=self.alpha_NK.ravel(), rise=self.rise_NK.ravel()
-        )
+    def runs(self, runner: Runner) -> Records:
+        return {"exact": runner.store("lu/fig3", asdict(self), self._exact)}
 
+    def _exact(self) -> dict[str, np.ndarray]:
+        kappas, rhos = np.linspace(0.1, 2.1, self.grid), np.linspace(0.01, 1, self.grid)
+        alphas = np.append(np.geomspace(0.01, self.alpha_most, self.alphas), self.alpha_most * BEYOND)
+        panels = list(zip(self.taus, self.errors, strict=True))
+        rows = track([(p, rho) for p in panels for rho in rhos], "maps", len(panels) * self.grid)
+        found = [[self._at(*p, float(kappa), float(rho), alphas) for kappa in kappas] for p, rho in rows]
+        table = np.array(found).reshape(len(panels), self.grid, self.grid, 3)
+        return {
+            "kappas_K": kappas,
+            "rhos_N": rhos,
+            "taus_P": np.array(self.taus),
+            "new_P": np.array([error == "icl" for error in self.errors]),
+            "rise_PNK": table[..., 0],
+            "rise_beyond_PNK": table[..., 1],
+            "alpha_PNK": table[..., 2],
+        }
 
-class Fig3(Drawing):
-    caption = (
-        "Where more examples hurt, in the limit: colour, log10 of the alpha after which the error rises; "
-        "white, no rise up to the largest alpha. Red: kappa = min(tau, 1)."
-    )
+    def _at(
+        self, tau: float, error: str, kappa: float, rho: float, alphas: np.ndarray
+    ) -> tuple[float, float, float]:
+        e_A = np.array([plotted(float(alpha), kappa, tau, rho)[ERRORS.index(error)] for alpha in alphas])
+        rise_A = e_A / np.minimum.accumulate(e_A) - 1
+        most = int(rise_A[: self.alphas].argmax())
+        return float(rise_A[most]), float(rise_A.max()), float(alphas[e_A[: most + 1].argmin()])
 
     def layout_of(self, records: Records) -> Layout:
         return Layout(tuple("abcdefgh"[: len(records["exact"].weights["taus_P"])]), (2.5, 2.2))
 
-    def items(self, records: Records) -> list[Item]:
+    def draw(self, panels: Panels, records: Records) -> None:
         arrays = records["exact"].weights
-        return [
-            LeastMap(
-                panel, "least error", arrays["kappas_K"], arrays["rhos_N"], arrays["alpha_PNK"][p],
-                arrays["rise_PNK"][p], min(float(arrays["taus_P"][p]), 1.0),
+        is_seen_PNK = arrays["rise_PNK"] > SEEN
+        alpha_PNK = np.where(is_seen_PNK, arrays["alpha_PNK"], np.nan)
+        seen = arrays["alpha_PNK"][is_seen_PNK]
+        norm = LogNorm(seen.min(initial=1), seen.max(initial=10))
+        for (name, axes), alpha_NK, tau, is_new in zip(
+            panels.items(), alpha_PNK, arrays["taus_P"], arrays["new_P"], strict=True
+        ):
+            mesh = axes.pcolormesh(
+                arrays["kappas_K"], arrays["rhos_N"], alpha_NK, norm=norm, cmap="viridis_r", rasterized=True
             )
-            for p, panel in enumerate(self.layout_of(records).panels)
-        ]  # fmt: skip
-
-    def decorate(self, panels: Panels, records: Records) -> None:
-        arrays = records["exact"].weights
-        for axes, tau, new in zip(panels.values(), arrays["taus_P"], arrays["new_P"], strict=True):
-            error = "e_{ICL}" if new else "e_{IDG}"
-            axes.set(title=f"${error}$, $\\tau$ = {tau:g}", xlabel="tasks $\\kappa = k / d$")
+            axes.axvline(min(tau, 1), color=RED)
+            error = "ICL" if is_new else "IDG"
+            axes.set(title=f"({name}) $e_{{{error}}}$, $\\tau$ = {tau:g}", xlabel="tasks $\\kappa = k / d$")
             axes.invert_yaxis()
+        figure_of(axes).colorbar(mesh, ax=[*panels.values()], pad=0.02, label="examples $\\alpha$")
         next(iter(panels.values())).set_ylabel("noise $\\rho$")
 
     def claims(self, records: Records) -> list[Claim]:
@@ -70,37 +107,31 @@ class Fig3(Drawing):
         kappa_K, rise_PNK, new_P = arrays["kappas_K"], arrays["rise_PNK"], arrays["new_P"].astype(bool)
         few_P = [
             float(rise_NK[:, kappa_K < min(tau, 1)].min())
-            for rise_NK, tau, new in zip(rise_PNK, arrays["taus_P"], new_P, strict=True)
-            if new
+            for rise_NK, tau in zip(rise_PNK[new_P], arrays["taus_P"][new_P], strict=True)
         ]
         old_NK, tau = rise_PNK[~new_P][0], float(arrays["taus_P"][~new_P][0])
-        near = int(np.abs(kappa_K - tau).argmin())
+        near, fewest = float(old_NK[-1, np.abs(kappa_K - tau).argmin()]), float(old_NK[:, 0].max())
         beyond = (arrays["rise_beyond_PNK"] > SEEN) & (rise_PNK <= SEEN)
         return [
-            Claim.of(
+            lu.said(
                 "on new tasks more examples hurt wherever kappa < min(tau, 1), at every noise",
                 {"least rise": few_P},
                 exact(few_P).above(SEEN, "largest rise of the error at each point, in every such panel"),
-                trained=False,
             ),
-            Claim.of(
+            lu.said(
                 "with the most tasks more examples always help",
                 {"largest rise": rise_PNK[:, :, -1].max(1).tolist()},
                 exact(rise_PNK[:, :, -1].max(1)).at_most(SEEN, "no rise at any noise, in every panel"),
-                trained=False,
             ),
-            Claim.of(
+            lu.said(
                 "on pretraining tasks more examples hurt around kappa = tau, but not with the fewest tasks",
-                {"at tau, most noise": float(old_NK[-1, near]), "fewest": float(old_NK[:, 0].max())},
-                exact([old_NK[-1, near], SEEN - old_NK[:, 0].max()]).above(0.0, "a rise at tau, none there"),
-                trained=False,
+                {"at tau, most noise": near, "fewest": fewest},
+                exact([near, SEEN - fewest]).above(0.0, "a rise at tau, none there"),
             ),
-            Claim.of(
+            lu.added(
                 "the region goes on beyond the largest alpha that is drawn: with yet more examples errors "
                 "rise at further points",
                 {"share of points": beyond.mean((1, 2)).tolist()},
-                exact(float(beyond.mean())).above(0.0, "share where only larger alphas show a rise"),
-                trained=False,
-                whose="project",
+                exact(beyond.mean()).above(0.0, "share where only larger alphas show a rise"),
             ),
         ]

@@ -1,109 +1,179 @@
-"""Errors of simulated pretraining as points with intervals, and their limits as lines.
+"""Errors of simulated pretraining beside their limits: computed, drawn and read by Figures 1, 2 and 4.
 
-P settings, C dimensions, S series, X values of the swept ratio.
+P settings, C dimensions, S series of settings that differ in one ratio, N simulated and X drawn values of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 from icl import quantiles
-from icl.figures.items import Item, Line, Rows
-from icl.figures.style import BLUE, GREEN, ORANGE, PURPLE, RED
+from icl.errors import reals, rising, whole
+from icl.figures.claims import Claim
+from icl.figures.figure import Figure
+from icl.figures.runner import Runner
+from icl.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, log_axis
+from icl.models.lu.pretraining import Array, Pretraining
+from icl.progress import track
+from icl.random import generator
 from icl.runs.record import RunRecord
+from icl.theory.lu.limits import plotted
 
-COLORS = (BLUE, ORANGE, GREEN, RED, PURPLE)
-MARKERS = ("v", "s", "o", "D", "^")  # of the dimensions, in rising order
-NEAREST = 0.06  # of the height, between two texts
+MAX_DIM, MAX_DRAWS = 128, 10**6
+RIDGELESS = 1e-5
+POINTS = 151  # of a curve
 TAIL = 0.025  # of a point's interval, on each side
-Array = np.ndarray
+COLORS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
+MARKERS = ("v", "s", "o", "D", "^")  # of the dimensions, in rising order
+said = partial(Claim.of, trained=False)
+added = partial(said, whose="project")
 
 
-@dataclass(frozen=True, eq=False)
-class Intervals(Item):
-    """Points with an interval each; only a `legend` is written in the legend."""
+class Setting(NamedTuple):
+    """alpha, kappa, tau, rho and lambda of one pretraining."""
 
-    color: str
-    x_X: Array
-    y_X: Array
-    half_X: Array
-    marker: str
-    legend: str = ""
-
-    def draw(self, axes: Axes) -> None:
-        axes.errorbar(
-            self.x_X, self.y_X, self.half_X, color=self.color, marker=self.marker, markersize=3,
-            markerfacecolor="none", linestyle="none", linewidth=0.7, label=self.legend or "_",
-        )  # fmt: skip
-
-    def rows(self) -> Rows:
-        return self._points(x=self.x_X, y=self.y_X, low=self.y_X - self.half_X, high=self.y_X + self.half_X)
+    alpha: float
+    kappa: float
+    tau: float
+    rho: float
+    ridge: float = RIDGELESS
 
 
-def by_series(record: RunRecord, name: str, series: int) -> Array:
-    """Return an array of settings by series and swept value; the others' axes stay."""
-    array = record.weights[name]
-    return array.reshape(series, -1, *array.shape[1:])
+def positive(name: str, given: Sequence[float]) -> list[float]:
+    """Return a setting that is a list of numbers above 0."""
+    return reals(f"figure.{name}", given, None, 0, open_low=True)
 
 
-def measured(record: RunRecord, which: str, series: int) -> tuple[Array, Array]:
-    """Return means and half widths of 95 % intervals, (S, X, C), of new or old tasks or of the gap."""
-    factor_C = np.array([quantiles.student(TAIL, count - 1) for count in record.weights["draws_C"]])
-    return by_series(record, f"{which}_PC", series), factor_C * by_series(
-        record, f"{which}_stderr_PC", series
-    )
+def simulate(settings: Sequence[Setting], dims: Sequence[int], draws: int, seed: int) -> dict[str, Array]:
+    """Return means and standard errors of e_ICL (`new_PC`), e_IDG (`old_PC`) and their difference (`gap_PC`).
 
-
-def items(panel: str, record: RunRecord, which: str, labels: Sequence[str]) -> list[Item]:
-    """Return the limit of every series, and the simulated points of every dimension."""
-    arrays, mean_half = record.weights, measured(record, which, len(labels))
-    x_SX = by_series(record, "x_P", len(labels))
-    found: list[Item] = [
-        Line(panel, label, arrays["x_X"], y_X, {"color": COLORS[s], "linestyle": "-"})
-        for s, (label, y_X) in enumerate(zip(labels, arrays[f"{which}_curve_SX"], strict=True))
-    ]
-    for s, label in enumerate(labels):
-        for c, d in enumerate(arrays["dims_C"]):
-            y_X, half_X = (part[s, :, c] for part in mean_half)
-            name = f"d = {d}"
-            found.append(
-                Intervals(
-                    panel, f"{label}, {name}", COLORS[s], x_SX[s], y_X, half_X, MARKERS[c],
-                    name if s == 0 else "",
-                )
-            )  # fmt: skip
+    `draws` are those at the largest dimension: there are more at smaller ones, which vary more and cost less.
+    """
+    each = [draws * round((dims[-1] / d) ** 2) for d in dims]
+    errors: list[tuple[Array, Array]] = []
+    cells = [(p, c) for p in range(len(settings)) for c in range(len(dims))]
+    for p, c in track(cells, "settings and dimensions", len(cells)):
+        rng = generator(seed, "eval", p * 1000 + dims[c])
+        sizes = Pretraining.at(dims[c], *settings[p])
+        drawn = (sizes.errors(rng) for _ in range(each[c]))
+        drawn_T3 = np.array([(new, old, new - old) for new, old in drawn])
+        errors.append((drawn_T3.mean(0), drawn_T3.std(0, ddof=1) / each[c] ** 0.5))
+    table = np.array(errors).reshape(len(settings), len(dims), 2, 3)
+    found = {"draws_C": np.array(each), "dims_C": np.array(dims), "settings_P5": np.array(settings)}
+    for i, name in enumerate(("new", "old", "gap")):
+        found |= {f"{name}_PC": table[:, :, 0, i], f"{name}_stderr_PC": table[:, :, 1, i]}
     return found
 
 
-def shares_off(record: RunRecord, which: str, c: int) -> Array:
-    """Return by which share of the limit simulated errors are off it, at dimension number c."""
-    arrays = record.weights
-    return np.asarray(np.abs(arrays[f"{which}_PC"][:, c] / arrays[f"{which}_limit_P"] - 1))
+def limits(settings: Sequence[Setting], swept: str) -> dict[str, Array]:
+    """Return the limits at the settings (`new_limit_P`, `old_limit_P`), and as curves over the swept ratio,
+    one for each series in the settings' order."""
+    at_P2 = np.array([plotted(*one) for one in settings])
+    x_P = [getattr(one, swept) for one in settings]
+    x_X = np.geomspace(min(x_P), max(x_P), POINTS)
+    series = list(dict.fromkeys(one._replace(**{swept: 1.0}) for one in settings))
+    curves = np.array([[plotted(*one._replace(**{swept: float(x)})) for x in x_X] for one in series])
+    return {
+        "new_limit_P": at_P2[:, 0],
+        "old_limit_P": at_P2[:, 1],
+        "x_P": np.array(x_P),
+        "x_X": x_X,
+        "new_curve_SX": curves[..., 0],
+        "old_curve_SX": curves[..., 1],
+        "gap_curve_SX": curves[..., 0] - curves[..., 1],
+    }
 
 
-def dimensions(axes: Axes) -> tuple[list[Any], list[str]]:
-    """Return the legend's entries of the marks, without those of the lines."""
-    pairs = [
-        (h, text) for h, text in zip(*axes.get_legend_handles_labels(), strict=True) if text[:3] == "d ="
-    ]
-    return [handle for handle, _ in pairs], [text for _, text in pairs]
+@dataclass(eq=False)
+class Simulated(Figure):
+    """A figure of errors simulated at several dimensions."""
+
+    alphas: Sequence[float]
+    dims: Sequence[int]
+    seed: int
+
+    def __post_init__(self) -> None:
+        self.alphas = positive("alphas", self.alphas)
+        self.dims = rising("figure.dims", self.dims, 2, MAX_DIM)
+        self.seed = whole("figure.seed", self.seed, 0)
+
+    def simulated(
+        self,
+        runner: Runner,
+        name: str,
+        settings: Sequence[Setting],
+        swept: str,
+        draws: int,
+        dims: Sequence[int] = (),
+    ) -> RunRecord:
+        """Return what `simulate` and `limits` give, found or computed."""
+        dims, seed = list(dims or self.dims), self.seed
+        science = {"settings": [[str(x) for x in one] for one in settings], "dims": dims, "draws": draws}
+        return runner.store(
+            f"lu/{name}",
+            science | {"swept": swept, "seed": seed},
+            lambda: simulate(settings, dims, draws, seed) | limits(settings, swept),
+        )
 
 
-def label_ends(axes: Axes, x: float, y_S: Array, texts: Sequence[str]) -> None:
-    """Write each line's ratio kappa at its end, in its colour, moved apart where ends are near."""
-    low, high = np.log(axes.get_ylim())
-    heights = np.log(y_S)
-    order = np.argsort(heights)
-    for below, above in pairwise(order):
-        heights[above] = max(heights[above], heights[below] + NEAREST * (high - low))
-    for s, text in enumerate(texts):
-        axes.annotate(
-            text, (x, np.exp(heights[s])), (3, 0), textcoords="offset points", color=COLORS[s],
-            fontsize=6, va="center", annotation_clip=False,
-        )  # fmt: skip
+def levels(record: RunRecord, ratio: str) -> list[float]:
+    """Return the different values of a ratio among the settings, in their order."""
+    return list(dict.fromkeys(record.weights["settings_P5"][:, Setting._fields.index(ratio)].tolist()))
+
+
+class Errors(NamedTuple):
+    """Simulated means and half widths of their 95 % intervals at N values of the ratio; curves of limits."""
+
+    x_N: Array
+    mean_SNC: Array
+    half_SNC: Array
+    x_X: Array
+    curve_SX: Array
+
+    @classmethod
+    def of(cls, record: RunRecord, which: str) -> Errors:
+        """Return those on `new` tasks, on `old` ones, or of the `gap`."""
+        arrays = record.weights
+        curve_SX, dims = arrays[f"{which}_curve_SX"], len(arrays["dims_C"])
+        shape = (len(curve_SX), -1, dims)
+        factor_C = np.array([quantiles.student(TAIL, count - 1) for count in arrays["draws_C"]])
+        half_SNC = factor_C * arrays[f"{which}_stderr_PC"].reshape(shape)
+        x_N = arrays["x_P"].reshape(shape[:2])[0]
+        return cls(x_N, arrays[f"{which}_PC"].reshape(shape), half_SNC, arrays["x_X"], curve_SX)
+
+    def change(self, one: int, other: int) -> tuple[Array, Array]:
+        """Return by how much the mean at a value is above that at another, and the half widths: (S, C)."""
+        return (
+            self.mean_SNC[:, one] - self.mean_SNC[:, other],
+            self.half_SNC[:, one] + self.half_SNC[:, other],
+        )
+
+
+def draw(
+    axes: Axes, record: RunRecord, which: str, labels: Sequence[str], first_color: int = 0
+) -> list[Line2D]:
+    """Draw each series' limit and simulated points, in colours from `first_color` on; return the limits."""
+    errors, lines = Errors.of(record, which), []
+    for s, label in enumerate(labels):
+        color = COLORS[(first_color + s) % len(COLORS)]
+        lines += axes.plot(errors.x_X, errors.curve_SX[s], color=color, label=label)
+        for c, marker in zip(range(errors.mean_SNC.shape[2]), MARKERS, strict=False):
+            intervals(axes, errors.x_N, errors.mean_SNC[s, :, c], errors.half_SNC[s, :, c], color, marker)
+    for d, marker in zip(record.weights["dims_C"], MARKERS, strict=False):
+        axes.plot([], [], marker, color=GREY, markerfacecolor="none", label=f"d = {d}")
+    log_axis(axes)
+    return lines
+
+
+def intervals(axes: Axes, x_N: Array, y_N: Array, half_N: Array, color: str, marker: str = "o") -> None:
+    """Draw points with an interval each."""
+    axes.errorbar(
+        x_N, y_N, half_N, color=color, marker=marker, markerfacecolor="none", linestyle="none", elinewidth=0.7
+    )

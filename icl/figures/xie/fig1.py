@@ -2,67 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from icl.figures.claims import Claim, all_of, exact, searched
-from icl.figures.drawing import Drawing, Layout, Panels, Records
-from icl.figures.items import Item, Line, Points
-from icl.figures.style import BLUE, GREY, RED
-from icl.figures.xie.claims import ends_at, not_below
+from icl.figures.figure import Layout, Panels, Records
+from icl.figures.runner import Runner
+from icl.figures.style import BLUE, GREY, RED, exact_curve, points
+from icl.figures.xie.runs import Arrays, Sized, best_risk, ends_at, excess_by, final_risks, identity, squares
+from icl.runs.record import RunRecord
+
+GRID = 25  # points of the exact lines
 
 
-class Fig1(Drawing):
-    caption = (
-        "Risk of one step of gradient descent from w*, of one head of linear attention without a guess (LSA, "
-        "y_q = 0) and of y_q-LSA, one head with a trained guess y_q = <v, x_q>, against the norm of the "
-        "prior mean. Marks: every trained seed's exact risk at the end of training. Lines are exact: GD's "
-        "risk d(d+1)/(C+d+1), which is also y_q-LSA's least risk; the least risk of one head, by "
-        "alternating least squares; dotted, the least risk of any number of heads, a convex problem. Rate "
-        "and batch size of the paper are not in our copy of its text; those at paper scale are a guess."
-    )
+@dataclass(kw_only=True, eq=False)
+class Fig1(Sized):
+    """Records: the runs at every squared norm of w*, and `exact`: final risks and the lines they lie on."""
+
+    squared_norms: Sequence[float]
 
     layout = Layout(size=(3.4, 2.5))
 
-    def items(self, records: Records) -> list[Item]:
-        arrays = records["exact"].weights
-        norm_X, norm_G = np.sqrt(arrays["squared_X"]), arrays["norm_G"]
-        gd_G = np.full(norm_G.shape, float(arrays["gd"]))
-        return [
-            Points("", "LSA, trained", RED, norm_X, arrays["lsa_XR"]),
-            Line("", "one head, least risk", norm_G, arrays["one_head_G"], {"color": RED}),
-            Line(
-                "", "any heads, least risk", norm_G, arrays["any_heads_G"], {"color": GREY, "linestyle": ":"}
-            ),
-            Points("", "$y_q$-LSA, trained", BLUE, norm_X, arrays["yq_lsa_XR"], "s"),
-            Line("", "one-step GD", norm_G, gd_G),
-        ]
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.squared_norms = squares("squared_norms", self.squared_norms, least=2)
 
-    def decorate(self, panels: Panels, records: Records) -> None:
-        panels[""].set(xlabel=r"norm of the prior mean, $\|w^*\|$", ylabel="risk")
-        panels[""].legend(loc="upper left")
+    def runs(self, runner: Runner) -> Records:
+        lsa = {f"lsa_{s:g}": self.lsa(runner, 1, prior=s) for s in self.squared_norms}
+        yq_lsa = {f"yq_lsa_{s:g}": self.yq_lsa(runner, prior=s) for s in self.squared_norms}
+        science = {"lsa": identity(lsa.values()), "yq_lsa": identity(yq_lsa.values())}
+        exact = self.store(runner, "fig1_exact", science, lambda: self._exact(lsa, yq_lsa))
+        return lsa | yq_lsa | {"exact": exact}
+
+    def _exact(self, lsa: Mapping[str, RunRecord], yq_lsa: Mapping[str, RunRecord]) -> dict[str, Any]:
+        norm_G, closed = np.linspace(0, self.squared_norms[-1] ** 0.5, GRID), self.closed_forms
+        return {
+            "squared_X": self.squared_norms,
+            "lsa_XR": final_risks(lsa.values()),
+            "yq_lsa_XR": final_risks(yq_lsa.values()),
+            "one_head_X": [best_risk(self.risk(s), 1) for s in self.squared_norms],
+            "norm_G": norm_G,
+            "one_head_G": [best_risk(self.risk(float(norm**2)), 1) for norm in norm_G],
+            "any_heads_G": closed["gd"] + closed["slope"] * norm_G**2,
+            "gd": closed["gd"],
+        }
+
+    def draw(self, panels: Panels, records: Records) -> None:
+        arrays, axes = records["exact"].weights, panels[""]
+        norm_X, norm_G = np.sqrt(arrays["squared_X"]), arrays["norm_G"]
+        points(axes, norm_X, arrays["lsa_XR"], RED, "LSA, trained")
+        exact_curve(axes, norm_G, arrays["one_head_G"], "one head, least risk", color=RED)
+        exact_curve(axes, norm_G, arrays["any_heads_G"], "any heads, least risk", color=GREY, linestyle=":")
+        points(axes, norm_X, arrays["yq_lsa_XR"], BLUE, "$y_q$-LSA, trained", marker="s")
+        exact_curve(axes, norm_G, np.full(norm_G.shape, float(arrays["gd"])), "one-step GD")
+        axes.set(xlabel=r"norm of the prior mean, $\|w^*\|$", ylabel="risk")
+        axes.legend(loc="upper left")
 
     def claims(self, records: Records) -> list[Claim]:
         arrays = records["exact"].weights
-        gd, names = float(arrays["gd"]), [f"|w*|^2 = {s:g}" for s in arrays["squared_X"]]
-        gd_X = np.full(len(names), gd)
+        one_head = excess_by("|w*|^2", arrays["squared_X"], arrays["lsa_XR"], arrays["one_head_X"])
+        guess = excess_by("|w*|^2", arrays["squared_X"], arrays["yq_lsa_XR"], float(arrays["gd"]))
         return [
             _gap(arrays),
-            ends_at("trained y_q-LSA ends at the risk of one-step GD", arrays["yq_lsa_XR"], gd_X, names),
-            not_below("one-step GD is a lower bound for y_q-LSA (section 4.2)", arrays["yq_lsa_XR"], gd),
+            ends_at("trained y_q-LSA ends at the risk of one-step GD", guess, exact),
             _order(arrays),
-            ends_at(
-                "trained LSA ends at the least risk of one head",
-                arrays["lsa_XR"],
-                arrays["one_head_X"],
-                names,
-                searched,
-            ),
+            ends_at("trained LSA ends at the least risk of one head", one_head, searched),
         ]
 
 
-def _gap(arrays: Mapping[str, np.ndarray]) -> Claim:
+def _gap(arrays: Arrays) -> Claim:
     """Between GD and the least risks, along the whole axis; at w* = 0 there is none."""
     one_G, any_G = (arrays[name] - arrays["gd"] for name in ("one_head_G", "any_heads_G"))
     return Claim.of(
@@ -80,15 +91,14 @@ def _gap(arrays: Mapping[str, np.ndarray]) -> Claim:
     )
 
 
-def _order(arrays: Mapping[str, np.ndarray]) -> Claim:
+def _order(arrays: Arrays) -> Claim:
     """Compare trained weights: the worst y_q-LSA with the best LSA."""
-    apart_X = (arrays["lsa_XR"].min(1) - arrays["yq_lsa_XR"].max(1))[arrays["squared_X"] > 0]
+    longer_X = arrays["squared_X"] > 0
+    apart_X = (arrays["lsa_XR"].min(1) - arrays["yq_lsa_XR"].max(1))[longer_X]
+    named = zip(arrays["squared_X"][longer_X], apart_X, strict=True)
     return Claim.of(
         "trained y_q-LSA < trained LSA for every w* != 0, by more the longer w* is",
-        {
-            f"|w*|^2 = {s:g}": float(a)
-            for s, a in zip(arrays["squared_X"][-len(apart_X) :], apart_X, strict=True)
-        },
+        {f"|w*|^2 = {s:g}": float(apart) for s, apart in named},
         exact(np.diff(apart_X, prepend=0).min()).above(
             0.0, "the best LSA seed above the worst y_q-LSA seed; differences growing"
         ),

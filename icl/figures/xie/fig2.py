@@ -1,86 +1,100 @@
-"""Figure 2 of xie: how many heads linear attention can use."""
+"""Figure 2 of xie: training by number of heads, and the least risk each number allows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from icl.errors import real
 from icl.figures.claims import Claim, exact, searched
-from icl.figures.drawing import Drawing, Layout, Panels, Records
-from icl.figures.items import Item, Level, Line, Points
-from icl.figures.style import BLUE, GREY, PURPLE, log_axis, shared_legend
-from icl.figures.xie import series
-from icl.figures.xie.claims import NEAR, ROUNDING, ends_at, minibatches, not_below
+from icl.figures.figure import Layout, Panels, Records
+from icl.figures.runner import Runner
+from icl.figures.style import BLUE, GREY, PURPLE, exact_curve, exact_line, points, shared_legend
+from icl.figures.training import KEY
+from icl.figures.xie.runs import MAX_HEADS, NEAR, Arrays, Swept, best_risk, ends_at, excess_by, wholes
+from icl.runs.record import RunRecord
+from icl.theory.xie.initial_guess import lost_slope
 
 FLOOR = 1e-8  # of panel (c): what is below is drawn there
-ENDS = "training ends at the least risk found with so many heads"
+ROUNDING = 1e-9  # of a risk
 
 
-class Fig2(Drawing):
-    caption = (
-        "Multi-head linear attention with y_q = 0 and a prior mean w* != 0. (a) Exact risk during training, "
-        "by number of heads; mean over the seeds and the range between them. (b) Where every seed ended, the "
-        "least risk found with so many heads (alternating least squares), the least risk of any number of "
-        "heads (a convex problem) and one step of gradient descent. (c) The same above the least risk of any "
-        f"number of heads; values below {FLOOR:g} are plotted at it. Dotted: a closed form that no weights "
-        "with so many heads can fall below. The paper's threshold is d + 1 heads; d suffice. At laptop "
-        "scale training is on the population risk; the dotted curves of (a) are short runs on fresh tasks "
-        "each step, as the paper trained, with fewer steps and a larger rate. The paper's rate and batch "
-        "size are not in our copy of its text; those at paper scale are a guess."
-    )
+@dataclass(kw_only=True, eq=False)
+class Fig2(Swept):
+    """Records: a run for every number of heads, a minibatch run for some of them, and `exact`."""
+
+    heads: Sequence[int]
+    squared_norm: float
+    minibatch_heads: Sequence[int]
 
     layout = Layout("abc", (3.0, 2.3))
+    id, run_name, values, array = "fig2", "H", "heads", "heads_X"
 
-    def items(self, records: Records) -> list[Item]:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.heads = wholes("heads", self.heads, 1, MAX_HEADS, least=2)
+        self.minibatch_heads = wholes("minibatch_heads", self.minibatch_heads, 1, MAX_HEADS, least=0)
+        real(f"{KEY}.squared_norm", self.squared_norm, 0)
+
+    def train(self, runner: Runner, value: int, **how: Any) -> RunRecord:
+        return self.lsa(runner, value, prior=self.squared_norm, **how)
+
+    def exact(self) -> Mapping[str, Any]:
+        risk = self.risk(self.squared_norm)
+        bound = risk.convex_bound()
+        lost_X = self.squared_norm * np.array([lost_slope(self.dim, self.context, h) for h in self.heads])
+        return {
+            "best_X": [best_risk(risk, h) for h in self.heads],
+            "certified_X": bound.value + lost_X,
+            "any_heads": bound.value,
+            "rounding": bound.rounding,
+            "gd": self.closed_forms["gd"],
+        }
+
+    def draw(self, panels: Panels, records: Records) -> None:
         arrays = records["exact"].weights
         heads_X, final_XR = arrays["heads_X"], arrays["risk_XRS"][..., -1]
         gd, least = float(arrays["gd"]), float(arrays["any_heads"])
+        self.draw_losses(panels["a"], "H", arrays)
+        exact_line(panels["a"], gd, "one-step GD")
+        panels["a"].legend(loc="upper left", bbox_to_anchor=(1.0, 1.05), labelspacing=0.15)
+        points(panels["b"], heads_X, final_XR, BLUE, "trained")
+        panels["b"].plot(heads_X, arrays["best_X"], color=PURPLE, label="least found")
+        exact_line(panels["b"], least, "any heads", linestyle=":")
+        exact_line(panels["b"], gd, "one-step GD")
+        panels["b"].set(title="(b) final risk", ylabel="risk")
         above_XR, above_X, certified_X = (
             np.maximum(risk - least, FLOOR) for risk in (final_XR, arrays["best_X"], arrays["certified_X"])
         )
         few_X = heads_X < arrays["dim"]
-        dotted = {"color": GREY, "linestyle": ":"}
-        return [
-            *series.losses("a", "H", "heads_X", arrays),
-            Level("a", "one-step GD", gd),
-            Points("b", "trained", BLUE, heads_X, final_XR),
-            Line("b", "least found", heads_X, arrays["best_X"], {"color": PURPLE, "linestyle": "-"}),
-            Level("b", "any heads", least, ":"),
-            Level("b", "one-step GD", gd),
-            Points("c", "trained", BLUE, heads_X, above_XR),
-            Line("c", "least found", heads_X, above_X, {"color": PURPLE, "linestyle": "-"}),
-            Line("c", "lower bound", heads_X[few_X], certified_X[few_X], dotted),
-        ]
-
-    def decorate(self, panels: Panels, records: Records) -> None:
-        arrays = records["exact"].weights
-        panels["a"].set(title="(a) training", ylabel="risk")
-        series.step_axis(panels["a"], arrays["steps_S"][-1])
-        log_axis(panels["a"])
-        series.legend(panels["a"], loc="upper left", bbox_to_anchor=(1.0, 1.05), labelspacing=0.15)
-        panels["b"].set(title="(b) final risk", ylabel="risk")
+        points(panels["c"], heads_X, above_XR, BLUE, "trained")
+        panels["c"].plot(heads_X, above_X, color=PURPLE, label="least found")
+        exact_curve(
+            panels["c"], heads_X[few_X], certified_X[few_X], "lower bound", color=GREY, linestyle="-."
+        )
         panels["c"].set(title="(c) above any heads' least risk", yscale="log", ylabel="excess risk")
-        for panel in "bc":
-            _heads_axis(panels[panel], arrays["heads_X"].tolist(), int(arrays["dim"]))
-        parts = [panels["b"], panels["c"]]
-        shared_legend(parts, panels["c"], loc="upper left", bbox_to_anchor=(1.0, 1.05))
+        for axes in (panels["b"], panels["c"]):
+            _heads_axis(axes, heads_X.tolist(), int(arrays["dim"]))
+        shared_legend([panels["b"], panels["c"]], panels["c"], loc="upper left", bbox_to_anchor=(1.0, 1.05))
 
     def claims(self, records: Records) -> list[Claim]:
         arrays = records["exact"].weights
         heads_X, final_XR = arrays["heads_X"], arrays["risk_XRS"][..., -1]
-        names = [f"H = {h}" for h in heads_X]
         return [
             _every_head(arrays),
             *_enough(arrays),
             _gd(arrays),
-            not_below(
-                "no trained weights are below what so many heads allow", final_XR, arrays["certified_X"]
+            ends_at(
+                "training ends at the least risk found with so many heads",
+                excess_by("H", heads_X, final_XR, arrays["best_X"]),
+                searched,
             ),
-            ends_at(ENDS, final_XR, arrays["best_X"], names, searched),
             *_beyond(heads_X, final_XR, int(arrays["dim"])),
-            *minibatches(arrays, "heads_X", "H", arrays["best_X"], searched),
+            *self.minibatches(arrays, "H", arrays["best_X"], searched),
         ]
 
 
@@ -95,7 +109,7 @@ def _heads_axis(axes: Axes, heads: list[int], dim: int) -> None:
         )  # fmt: skip
 
 
-def _every_head(arrays: Mapping[str, np.ndarray]) -> Claim:
+def _every_head(arrays: Arrays) -> Claim:
     """Compare what H heads cannot reach, in closed form, with what the next number was found to reach."""
     up_to_d = arrays["heads_X"] <= arrays["dim"]
     fall_X = (arrays["certified_X"][:-1] - arrays["best_X"][1:])[up_to_d[1:]]
@@ -112,7 +126,7 @@ def _every_head(arrays: Mapping[str, np.ndarray]) -> Claim:
     )
 
 
-def _enough(arrays: Mapping[str, np.ndarray]) -> list[Claim]:
+def _enough(arrays: Arrays) -> list[Claim]:
     """Theorem 1 and Figure 2b put the saturation at d + 1."""
     heads_X, dim, least = arrays["heads_X"], int(arrays["dim"]), float(arrays["any_heads"])
     excess = dict(zip(heads_X.tolist(), (arrays["best_X"] / least - 1).tolist(), strict=True))
@@ -143,7 +157,7 @@ def _enough(arrays: Mapping[str, np.ndarray]) -> list[Claim]:
     return claims
 
 
-def _gd(arrays: Mapping[str, np.ndarray]) -> Claim:
+def _gd(arrays: Arrays) -> Claim:
     gap = float(arrays["any_heads"] - arrays["gd"])
     return Claim.of(
         "one-step GD is a strict lower bound for any number of heads (5.1.1)",

@@ -1,71 +1,66 @@
-"""Figure 3 of xie: what a prior mean costs linear attention without a guess."""
+"""Figure 3 of xie: enough heads, no guess, and a prior mean of growing length."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
+from icl.errors import whole
+from icl.figures.claims import Claim, exact
+from icl.figures.figure import Layout, Panels, Records
+from icl.figures.runner import Runner
+from icl.figures.style import BLUE, exact_curve, exact_line, points
+from icl.figures.training import KEY
+from icl.figures.xie.runs import MAX_HEADS, Swept, ends_at, excess_by, linear, squares
+from icl.runs.record import RunRecord
 
-from icl.figures.claims import Claim
-from icl.figures.drawing import Drawing, Layout, Panels, Records
-from icl.figures.items import Item, Level, Line, Points
-from icl.figures.style import BLUE, log_axis
-from icl.figures.xie import series
-from icl.figures.xie.claims import closed_form, ends_at, linear, minibatches, not_below
 
+@dataclass(kw_only=True, eq=False)
+class Fig3(Swept):
+    """Records: a run for every squared norm of w*, minibatch runs for some of them, and `exact`."""
 
-class Fig3(Drawing):
-    caption = (
-        "Multi-head linear attention with y_q = 0 and d + 1 heads, by the squared norm of the prior mean w*. "
-        "(a) Exact risk during training; mean over the seeds and the range between them. (b) Where every "
-        "seed ended; dotted, the least risk of any number of heads, GD + 2|w*|^2/(dC + 2); dashed, one step "
-        "of gradient descent from w*, whose risk does not depend on w*. At laptop scale training is on the "
-        "population risk, and the dotted curves of (a) are short runs on fresh tasks each step, as the paper "
-        "trained, with fewer steps and a larger rate. The paper's rate and batch size are not in our copy of "
-        "its text; those at paper scale are a guess."
-    )
+    heads: int
+    squared_norms: Sequence[float]
+    minibatch_squared_norms: Sequence[float]
 
     layout = Layout("ab", (3.1, 2.2))
+    id, run_name, values, array = "fig3", "w*^2=", "squared_norms", "squared_X"
 
-    def items(self, records: Records) -> list[Item]:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole(f"{KEY}.heads", self.heads, 1, MAX_HEADS)
+        self.squared_norms = squares("squared_norms", self.squared_norms, least=2)
+        self.minibatch_squared_norms = squares(
+            "minibatch_squared_norms", self.minibatch_squared_norms, least=0
+        )
+
+    def train(self, runner: Runner, value: float, **how: Any) -> RunRecord:
+        return self.lsa(runner, self.heads, prior=value, **how)
+
+    def exact(self) -> Mapping[str, Any]:
+        any_heads = [self.risk(s).convex_bound().value for s in self.squared_norms]
+        return {"heads": self.heads, "any_heads_X": any_heads, **self.closed_forms}
+
+    def draw(self, panels: Panels, records: Records) -> None:
         arrays = records["exact"].weights
         squared_X, gd = arrays["squared_X"], float(arrays["gd"])
-        return [
-            *series.losses("a", r"$\|w^*\|^2$", "squared_X", arrays),
-            Level("a", "one-step GD", gd),
-            Points("b", "trained", BLUE, squared_X, arrays["risk_XRS"][..., -1]),
-            Line("b", "any heads, least risk", squared_X, _closed_form(arrays), {"linestyle": ":"}),
-            Level("b", "one-step GD", gd),
-        ]
-
-    def decorate(self, panels: Panels, records: Records) -> None:
-        arrays = records["exact"].weights
-        panels["a"].set(title=f"(a) training, $H = {int(arrays['heads'])}$", ylabel="risk")
-        series.step_axis(panels["a"], arrays["steps_S"][-1])
-        log_axis(panels["a"])
-        series.legend(panels["a"], loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        self.draw_losses(panels["a"], r"$\|w^*\|^2$", arrays)
+        exact_line(panels["a"], gd, "one-step GD")
+        panels["a"].set_title(f"(a) training, $H = {int(arrays['heads'])}$")
+        panels["a"].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        points(panels["b"], squared_X, arrays["risk_XRS"][..., -1], BLUE, "trained")
+        least_X = gd + arrays["slope"] * squared_X
+        exact_curve(panels["b"], squared_X, least_X, "any heads, least risk", linestyle=":")
+        exact_line(panels["b"], gd, "one-step GD")
         panels["b"].set(title="(b) final risk", xlabel=r"$\|w^*\|^2$", ylabel="risk")
         panels["b"].legend(loc="upper left")
 
     def claims(self, records: Records) -> list[Claim]:
         arrays = records["exact"].weights
         squared_X, final_XR = arrays["squared_X"], arrays["risk_XRS"][..., -1]
-        least_X, gd = arrays["any_heads_X"], float(arrays["gd"])
+        excess = excess_by("|w*|^2", squared_X, final_XR, arrays["any_heads_X"])
         return [
-            closed_form(
-                "the least risk of any number of heads is that of one-step GD + 2|w*|^2/(dC + 2): equal at "
-                "w* = 0 only",
-                least_X,
-                _closed_form(arrays),
-            ),
-            linear("|w*|^2", squared_X, final_XR - gd, float(arrays["slope"])),
-            ends_at(
-                "training ends at the least risk", final_XR, least_X, [f"|w*|^2 = {s:g}" for s in squared_X]
-            ),
-            not_below("one-step GD is a lower bound, strict for w* != 0", final_XR, least_X),
-            *minibatches(arrays, "squared_X", "|w*|^2", least_X),
+            linear("|w*|^2", squared_X, final_XR - arrays["gd"], float(arrays["slope"])),
+            ends_at("training ends at the least risk", excess, exact),
         ]
-
-
-def _closed_form(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    return arrays["gd"] + arrays["slope"] * arrays["squared_X"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import sys
 from pathlib import Path
 
@@ -19,8 +18,7 @@ def release_memory() -> None:
 
 
 def available_bytes() -> float:
-    """Return the memory available on this machine or, where it is less, to the process's control group or to
-    the process."""
+    """Return the memory available on this machine or, where it is less, to the process's control group."""
     found = [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) / 2]
     meminfo, limit = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
     if meminfo.exists():
@@ -29,8 +27,4 @@ def available_bytes() -> float:
     if limit.exists() and limit.read_text().strip().isdigit():
         used = int(Path("/sys/fs/cgroup/memory.current").read_text())
         found.append(max(float(limit.read_text()) - used, 0.0))
-    most, _ = resource.getrlimit(resource.RLIMIT_AS)  # ulimit -v
-    pages = Path("/proc/self/statm")
-    if most != resource.RLIM_INFINITY and pages.exists():
-        found.append(max(most - os.sysconf("SC_PAGE_SIZE") * float(pages.read_text().split()[0]), 0.0))
     return min(found)

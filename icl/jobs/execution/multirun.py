@@ -1,387 +1,324 @@
-"""Many jobs of one verb: all validated before the first starts, failures kept apart, one document."""
+"""Many jobs of one verb, under any sweeper and launcher of Hydra's (`-m`).
+
+Hydra lists and launches the jobs. Beside it stand three things: every job of a grid is validated before the
+first starts, a job that fails ends no other, and what all of them have found is read from their records at
+the end.
+"""
 
 from __future__ import annotations
 
-import functools
+import contextlib
+import copy
+import math
 import os
-import re
+import shutil
 import sys
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from icl.config.compose import Composed
-from icl.config.logger import LoggerSettings, under_agent
-from icl.config.search_path import TORCHRUN, ConfigDirs
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.config_loader import ConfigLoader
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig, OmegaConf, read_write
+
+from icl.config.compose import Composed, resolve, resolve_in_job
+from icl.config.search_path import ConfigDirs
 from icl.config.session import Session, keep_caches_in, parse_session
-from icl.config.values import processes
-from icl.errors import InputError, Interrupted, full_errors, nearest, one_line, whole
-from icl.jobs.execution.cluster import requeue_on_timeout
-from icl.jobs.execution.hydra_multirun import Result
+from icl.errors import InputError, full_errors, nearest, one_line, whole
+from icl.jobs.execution.interruption import in_worker
 from icl.jobs.exit_codes import FAILED, exit_code
 from icl.jobs.requests.parse import OWN, parse
-from icl.jobs.requests.request import Document, Request, lookup_or_validate, run_request
-from icl.jobs.stored.run_names import grouped
+from icl.jobs.requests.request import SMOKE, Document, Request, lookup_or_validate, run_request
 from icl.jobs.stored.sweep_status import sweep_document, title
-from icl.loggers.logged_once import DocumentLogger
-from icl.loggers.run_log import DocumentLog
-from icl.redact import holds_secret
-from icl.runs.code import current_digest
+from icl.loggers.names import grouped
+from icl.redact import holds_secret, redact
+from icl.runs import atomic
 from icl.runs.documents import read_record
-from icl.runs.fingerprint import fingerprint
-from icl.runs.metric_kinds import of_one_matrix
-from icl.runs.sweeps import (
-    KEYS_WITHOUT_EFFECT,
-    PLAN,
-    SWEEPS,
-    Outcome,
-    StoredSweep,
-    SweptJob,
-    grouping_keys,
-    metrics_of,
-)
+from icl.runs.fingerprint import fingerprint, has_no_effect
+from icl.runs.sweeps import PLAN, SWEEPS, Outcome, StoredSweep, SweptJob, metrics_of
 
-OPTIMISERS = ("optuna", "ax", "nevergrad")  # Hydra's sweepers that want a number back
-_MOST_ROWS = 10_000  # of a table in W&B
+_NOTE = "job-{}.txt"  # in the sweep's folder, while it runs: the error of a job
 LONGEST_NAME = 100  # of a sweep, in characters
-MANY = 1000  # jobs: of more of them no document is kept whole
 
 
-class JobFailed(Exception):
-    """The value that a sweeper gets for a job that failed."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """A job that can be run, or that is done: then `result` says how it ended."""
+class Job(NamedTuple):
+    """A job, and the document of its record if it was done before."""
 
     swept: SweptJob
-    scale: str
-    place: tuple[Path, str]
-    metric: str | None
-    name: str
-    result: Result | None
-
-
-class PendingJob(NamedTuple):
     request: Request
     session: Session
     composed: Composed
+    known: Document | None
+
+
+@dataclass
+class Shared:
+    """Settings that all jobs of a sweep share, wherever they run: verb, W&B's group, and the sweep's folder,
+    which is known when all jobs are validated."""
+
+    kind: str
+    configs: ConfigDirs
+    group: str = ""
+    folder: Path | None = None
+    starter: int = field(default_factory=os.getpid)  # the process that runs icl
 
 
 @dataclass
 class Sweep:
-    """The jobs of a multirun of `kind`: of a grid, all known before the first starts, or of a search."""
+    """The jobs of a multirun: of a grid, all known before the first starts, or of a search."""
 
-    kind: str
-    configs: ConfigDirs
-    pid: int = field(default_factory=os.getpid)  # of the process that runs icl
-    fingerprint: str = ""
-    outputs: Path = Path()
+    shared: Shared
+    jobs: list[Job] = field(default_factory=list)
+    folder: Path = Path()
     form: str = "text"
-    metric: str | None = None
-    best_by: Any = None
-    name: str = ""  # sweep.name
-    scale: str = ""
-    logger: LoggerSettings = field(default_factory=lambda: LoggerSettings(mode="none"))
+    metric: str | None = None  # that a search goes by
+    name: str = ""
     launcher: str = "basic"
-    places: tuple[int, int] = (1, 1)  # tasks on each node, and nodes, of a job
-    jobs: list[SweptJob] = field(default_factory=list)
-    _pending: dict[tuple[str, ...], PendingJob] = field(default_factory=dict)  # what is not done
+    is_search: bool = False
     _known: dict[Any, Any] = field(default_factory=dict)  # what the jobs' requests share
 
     @property
-    def folder(self) -> Path:
-        return self.outputs / SWEEPS / self.fingerprint
-
-    @property
     def stored(self) -> StoredSweep:
-        return StoredSweep(self.folder, self.kind, tuple(self.jobs), self.metric, self.name)
+        jobs = tuple(job.swept for job in self.jobs)
+        return StoredSweep(self.folder, self.shared.kind, jobs, self.metric, self.name)
 
-    @functools.cached_property
-    def group(self) -> str:
-        """W&B's group of all jobs, also of those that a search adds."""
-        return grouped(title(self.stored), self.fingerprint)
+    def prepare(self, config: DictConfig, loader: ConfigLoader) -> None:
+        """Validate all jobs of a grid. An InputError writes nothing."""
+        hydra, kind = config.hydra, self.shared.kind
+        if kind not in OWN:
+            raise InputError(f"-m: icl {kind} is one job")
+        self.launcher = hydra.runtime.choices["hydra/launcher"]
+        if self.launcher == "vectorized":
+            if kind != "train":
+                raise InputError(f"hydra/launcher=vectorized: is for icl train; use joblib for a {kind}")
+            if hydra.launcher.get("max_replicas") is not None:
+                whole("hydra.launcher.max_replicas", hydra.launcher.max_replicas, 1)
+        if self.launcher == "submitit_slurm" and not all(map(shutil.which, ("sbatch", "srun"))):
+            raise InputError(
+                "hydra/launcher=submitit_slurm: no sbatch and srun here; submitit_local needs none"
+            )
+        master = resolve(copy.deepcopy(config), loader)
+        session = parse_session(kind, OWN[kind], master, self.shared.configs)
+        self.form, self.metric = master.settings["format"], master.settings.get("optimized_metric")
+        typed = list(hydra.overrides.task)
+        about: dict[str, Any]
+        self.is_search = not hydra.sweeper._target_.endswith(".BasicSweeper")
+        if not self.is_search:
+            given = [f"{key}={value}" for key, value in (hydra.sweeper.params or {}).items()] + typed
+            read = OverridesParser.create(loader).parse_overrides(given)
+            try:
+                jobs = BasicSweeper.split_arguments(read, None)[0]
+            except ValueError as error:
+                raise InputError(f"-m: {one_line(error)}") from error
+            self.add(jobs, config, loader)
+            about = {"jobs": [job.swept.fingerprint for job in self.jobs]}
+        elif self.metric is None:
+            raise InputError("hydra/sweeper: needs optimized_metric=exact_risk, or another metric")
+        else:
+            own = [one for one in typed if not has_no_effect(one.lstrip("+~").partition("=")[0])]
+            about = {"sweeper": OmegaConf.to_container(hydra.sweeper), "overrides": sorted(own)}
+        self.folder = session.outputs / SWEEPS / fingerprint(about)
+        self.name = _name(master) or (read_record(self.folder / PLAN) or {}).get("name", "")
+        self.shared.folder, self.shared.group = self.folder, grouped(title(self.stored), self.folder.name)
+        with read_write(hydra.sweep):
+            hydra.sweep.dir = str(self.folder)
 
-    def grid(self, jobs: Sequence[Sequence[str]], composed: Iterable[Composed]) -> list[Result | None]:
-        found = [self._validated(job, one, len(jobs)) for job, one in zip(jobs, composed, strict=True)]
-        if not found:
+    def add(self, jobs: Sequence[Sequence[str]], config: DictConfig, loader: ConfigLoader) -> None:
+        """Validate jobs, each given by its overrides."""
+        for job in jobs:
+            composed = resolve(loader.load_sweep_config(config, list(job)), loader)
+            self.jobs.append(self._validated(job, composed))
+        if not self.jobs:
             raise InputError("-m: a range or a glob without a value leaves no job")
-        if len({(*job.place, job.metric, job.name) for job in found}) != 1:
+        if len({(job.session.outputs, job.composed.settings["format"]) for job in self.jobs}) != 1:
+            raise InputError("-m: paths.outputs, format: must be the same in all jobs")
+        different = {(job.swept.id, job.swept.fingerprint, job.request.scale) for job in self.jobs}
+        if len(different) < len(self.jobs) and not self.is_search:
+            raise InputError(f"-m: two jobs are one and the same {self.shared.kind}")
+
+    def _validated(self, overrides: Sequence[str], composed: Composed) -> Job:
+        request, session = parse(self.shared.kind, composed, self.shared.configs, self._known)
+        count = getattr(request, "processes", 1)
+        if count > 1 and self.launcher != "submitit_slurm":  # others start the whole sweep for each
             raise InputError(
-                "paths.outputs, format, optimized_metric, sweep.name: must be the same in all jobs"
+                f"trainer.devices, trainer.num_nodes: {count} processes; under -m only "
+                "hydra/launcher=submitit_slurm starts them"
             )
-        swept = [job.swept for job in found]
-        if len({(job.swept.id, job.swept.fingerprint, job.scale) for job in found}) < len(found):
-            raise InputError(f"-m: two jobs are one and the same {self.kind}")
-        self.jobs, self.metric, self.name = swept, found[0].metric, found[0].name
-        grouping_keys(self.best_by, self.stored.keys)
-        self._settle(*found[0].place, {"jobs": [job.fingerprint for job in swept]})
-        return [job.result for job in found]
+        keep_caches_in(session.outputs)
+        document = lookup_or_validate(request, session)
+        id = f"{request.id}/{request.scale}" if request.kind == "figure" else request.id
+        swept = SweptJob(tuple(overrides), id, request.identity, getattr(request, "seeds", ()))
+        return Job(swept, request, session, composed, document)
 
-    def search(self, composed: Composed, sweeper: Any, swept: Sequence[str]) -> None:
-        name = composed.choices.get("hydra/sweeper")
-        self.metric, self.name = _objective_name(composed), _name(composed)
-        if name in OPTIMISERS and self.metric is None:
-            raise InputError(f"hydra/sweeper={name}: needs optimized_metric=exact_risk, or another metric")
-        session = parse_session(self.kind, OWN[self.kind], composed, self.configs)
-        given = sorted(o for o in swept if re.split("[.=]", o.lstrip("+~"))[0] not in KEYS_WITHOUT_EFFECT)
-        given = [o for o in given if not o.startswith("search.trials=")]  # more of them continue a search
-        self._settle(session.outputs, composed.settings["format"], {"sweeper": sweeper, "overrides": given})
+    def run_vectorized(self, first: int, count: int, max_replicas: int | None) -> list[float | None]:
+        """Run validated jobs, training those as one ensemble that can be, and return what a sweeper
+        optimizes."""
+        from icl.jobs.execution.vectorized import train_together
 
-    def validate_job(self, job: Sequence[str], composed: Composed) -> Result | None:
-        found = self._validated(job, composed, len(self.jobs))
-        if found.place != (self.outputs, self.form):
-            raise InputError("paths.outputs, format: must be the same in all jobs of a multirun")
-        self.jobs.append(found.swept)
-        return found.result
+        numbers = range(first, first + count)
+        left = [number for number in numbers if self.jobs[number].known is None]
+        requests: Any = [self.jobs[number].request for number in left]
+        session = replace(self.jobs[first].session, group=self.shared.group)
+        together = train_together(requests, session, max_replicas)
+        trained = {left[i]: outcome for i, outcome in together.items()}
 
-    def begin(self) -> None:
-        self.stored.write()
-
-    def bind_sweep(self, job: JobFunction) -> JobFunction:
-        return replace(job, group=self.group)
-
-    def failed_validation(self, job: Sequence[str], error: InputError) -> Result:
-        result = _failure(error)
-        self.jobs.append(SweptJob(tuple(job), error=result["error"]))
-        return result
-
-    def failed(self, error: Exception) -> Result:
-        return _failure(error)
-
-    def launched_by(self, launcher: str, settings: Mapping[str, Any]) -> None:
-        if str(settings["_target_"]).endswith(".Vectorized"):
-            launcher = "vectorized"  # whatever option names it
-        self.launcher = launcher
-        self.places = (settings.get("tasks_per_node", 1), settings.get("nodes", 1))
-        if launcher != "vectorized":
-            return
-        if self.kind != "train":
-            raise InputError(f"hydra/launcher=vectorized: is for icl train; use joblib for a {self.kind}")
-        others = [name for name in settings if name not in ("_target_", "max_replicas")]
-        if others:
-            raise InputError(
-                f"hydra.launcher.{others[0]}: hydra/launcher=vectorized trains all jobs in this process and "
-                "has nothing to send to a cluster; leave one of the two away"
+        def document(number: int) -> Document:
+            job, outcome = self.jobs[number], trained.get(number)
+            if isinstance(outcome, Exception):
+                raise outcome
+            return job.known or run_request(
+                job.request, replace(session, force=session.force and not outcome)
             )
-        if settings.get("max_replicas") is not None:
-            whole("hydra.launcher.max_replicas", settings["max_replicas"], 1)
 
-    def run_vectorized(self, jobs: Sequence[Sequence[str]], max_replicas: int | None) -> list[Result]:
-        from icl.jobs.execution.vectorized import run_vectorized
-
-        pending = [self._pending.pop(tuple(job)) for job in jobs]
-        requests: Any = [one.request for one in pending]
-        session = replace(pending[0].session, group=self.group)
-        found = run_vectorized(requests, session, max_replicas)
         return [
-            _failed(document, one.composed)
-            if isinstance(document, Exception)
-            else _success(document, one.composed)
-            for one, document in zip(pending, found, strict=True)
+            _value(self.shared, number, self.jobs[number].composed, partial(document, number))
+            for number in numbers
         ]
 
-    def objective_value(self, result: Result) -> Any:
-        if result["status"] == "interrupted":
-            raise Interrupted(result["exit_code"] - 128)
-        return JobFailed(result["error"]) if result["status"] == "failed" else result["objective"]
+    def document(self, seconds: float) -> Document:
+        """Return the document of the sweep, whose jobs have ended, and write its table."""
+        results, outcomes = [], []
+        for number, job in enumerate(self.jobs):
+            document = job.known or _document_of(job)
+            outcome = self._outcome(number, job, document)
+            result = {
+                "overrides": self.stored.own_overrides(job.swept),
+                "status": outcome.state,
+                "exit_code": exit_code(document) if outcome.state == "done" else FAILED,
+                "document": document,
+            }
+            results.append(result | ({"error": outcome.error} if outcome.error else {}))
+            outcomes.append(outcome)
+        known = sum(job.known is not None for job in self.jobs)
+        about = {"cached": known, "seconds": seconds, "results": results}
+        return {**sweep_document(self.stored, outcomes), **about}
 
-    def _refuse_places(self, trainer: Mapping[str, Any]) -> None:
-        """Refuse a run over several processes where nothing would start them."""
-        devices, nodes = processes(trainer["devices"], 1), trainer["num_nodes"]
-        key = f"trainer.devices={devices} trainer.num_nodes={nodes}"
-        if TORCHRUN in os.environ:
-            raise InputError(
-                "-m: torchrun starts the processes of one run; without it each job starts its own"
-            )
-        if self.launcher == "submitit_slurm":
-            if self.places != (devices, nodes):
-                raise InputError(
-                    f"{key}: need hydra.launcher.tasks_per_node={devices} and nodes={nodes}, "
-                    f"which are {self.places[0]} and {self.places[1]}; cluster=slurm sets them"
-                )
-        elif nodes > 1:
-            raise InputError(f"{key}: hydra/launcher={self.launcher} has one node; use cluster=slurm")
-        elif self.places != (1, 1):
-            raise InputError("hydra.launcher.tasks_per_node: must be 1; a job starts its processes itself")
-        elif self.launcher == "vectorized" and devices > 1:
-            raise InputError(f"{key}: hydra/launcher=vectorized trains in one process; use another launcher")
-
-    def compact(self, result: Result) -> Result:
-        return _brief(result, len(self.jobs))
-
-    def _validated(self, job: Sequence[str], composed: Composed, count: int) -> Job:
-        request, session = parse(self.kind, composed, self.configs, self._known)
-        if self.kind == "train":
-            self.best_by = composed.settings["best_by"]
-            self._refuse_places(composed.settings["trainer"])
-        if session.outputs not in self._known:  # asks for many files
-            keep_caches_in(session.outputs)
-            self._known[session.outputs] = True
-        self.logger, self.scale = session.logger, composed.settings["scale"]
-        document = lookup_or_validate(request, session)
-        if document is None:
-            self._pending[tuple(job)] = PendingJob(request, session, composed)
-        id = f"{request.id}/{composed.settings['scale']}" if self.kind == "figure" else request.id
-        group, seeds = getattr(request, "group", ""), getattr(request, "seeds", ())
-        return Job(
-            swept=SweptJob(tuple(job), id, request.identity, group, seeds),
-            scale=composed.settings["scale"],
-            place=(session.outputs, composed.settings["format"]),
-            metric=_objective_name(composed),
-            name=_name(composed),
-            result=None if document is None else _brief(_success(document, composed), count),
-        )
-
-    def _settle(self, outputs: Path, form: str, about: Mapping[str, Any]) -> None:
-        self.outputs, self.form, self.fingerprint = outputs, form, fingerprint(about)
-        if not self.name:  # the one that it was given before
-            self.name = (read_record(self.folder / PLAN) or {}).get("name", "")
+    def _outcome(self, number: int, job: Job, document: Document) -> Outcome:
+        note = _note(self.folder, number)
+        error = note.read_text(encoding="utf-8") if note.exists() else ""
+        note.unlink(missing_ok=True)
+        if document:
+            error = document.get("error") or error
+            state = "failed" if error else "done"
+            return Outcome(state, self.stored.path(job.swept), metrics_of(document), error)
+        found = self.stored.outcome(job.swept)
+        error = found.error or error or f"its record is {found.state} in the end"
+        return Outcome("failed", found.path, error=error)
 
 
-@dataclass(frozen=True)
-class JobFunction:
-    """Job function of a launcher. A failure is returned, not raised."""
-
-    kind: str
-    configs: ConfigDirs
-    pid: int
-    group: str = ""  # W&B's group of the sweep, once it is known
-
-    def __call__(self, composed: Composed) -> Result:
-        with requeue_on_timeout():
-            return self._run(composed)
-
-    def _run(self, composed: Composed) -> Result:
-        try:
-            request, session = parse(self.kind, composed, self.configs)
-            return _success(run_request(request, replace(session, group=self.group)), composed)
-        except (Interrupted, KeyboardInterrupt) as error:
-            from icl.training.interrupts import end_of_job
-
-            signum = error.signum if isinstance(error, Interrupted) else 2
-            if os.getpid() == self.pid or signum == end_of_job():
-                raise
-            return {"status": "interrupted", "exit_code": 128 + signum, "document": {}}
-        except BaseException as error:
-            return _failed(error, composed)
+def _document_of(job: Job) -> Document:
+    """Return the document of a job that has run by its record, {} if it has none."""
+    with contextlib.suppress(InputError):
+        found = job.request.lookup(job.session)
+        if found is not None and found.is_answer:
+            seconds = found.record.get("seconds", found.document["seconds"])
+            return {**found.document, "cached": False, "seconds": seconds}
+    return {}
 
 
-def _failed(error: BaseException, composed: Composed) -> Result:
-    print(f"icl: job failed: {type(error).__name__}: {one_line(error)}", file=sys.stderr)
-    if composed.settings.get("verbose") is True or full_errors():
-        traceback.print_exception(error)
-    return _failure(error)
+def run_job(shared: Shared, cfg: DictConfig) -> float | None:
+    """Run a job, wherever the launcher says, and return what a sweeper optimizes."""
+    composed, number = resolve_in_job(cfg), HydraConfig.get().job.num
+
+    def document() -> Document:
+        request, session = parse(shared.kind, composed, shared.configs)
+        session.cache[SMOKE] = number > 0  # stated once
+        return run_request(request, replace(session, group=shared.group))
+
+    with in_worker(shared.starter) as begins:
+        if begins:
+            return _value(shared, number, composed, document)
+    return math.nan
 
 
-def _success(document: Document, composed: Composed) -> Result:
-    if not document:  # of a run that another process keeps
-        return {"status": "done", "exit_code": 0, "document": {}, "objective": None}
-    returned = {"document": document, "measured": metrics_of(document)}
-    if document.get("status") == "failed":  # in some seeds; what the others made of it is there
-        return {"status": "failed", "exit_code": FAILED, "error": document["error"], **returned}
-    objective = _objective(document, _objective_name(composed))
-    return {"status": "done", "exit_code": exit_code(document), "objective": objective, **returned}
+def _value(shared: Shared, number: int, composed: Composed, document: Callable[[], Document]) -> float | None:
+    """Return what a sweeper optimizes. A failure is noted beside the sweep, and not raised."""
+    try:
+        return _objective(document(), composed)
+    except (Exception, SystemExit) as error:
+        said = f"{type(error).__name__}: {one_line(error)}"
+        print(f"icl: job failed: {said}", file=sys.stderr)
+        if composed.settings.get("verbose") is True or full_errors():
+            traceback.print_exception(error)
+        with contextlib.suppress(OSError):
+            atomic.write_bytes(_note(shared.folder, number), redact(said).encode())
+    return math.nan
 
 
-def _brief(result: Result, count: int) -> Result:
-    """Drop the numbers of one of very many jobs: they are in its record and in sweep.csv."""
-    if count <= MANY:
-        return result
-    document = {k: v for k, v in result["document"].items() if not isinstance(v, dict | list)}
-    return {**result, "document": document}
-
-
-def _at_the_end(result: Result, outcome: Outcome) -> Result:
-    """Return a result as it is shown, without the numbers of the table."""
-    shown = {key: value for key, value in result.items() if key != "measured"}
-    is_lost = shown["status"] == "done" and outcome.state == "failed"
-    return {**shown, "status": "failed", "exit_code": FAILED, "error": outcome.error} if is_lost else shown
-
-
-def _failure(error: BaseException) -> Result:
-    reason = f"{type(error).__name__}: {error}"
-    return {"status": "failed", "exit_code": FAILED, "document": {}, "error": reason}
-
-
-def _objective_name(composed: Composed) -> str | None:
-    """Return the metric that a sweeper optimizes."""
-    if composed.choices.get("hydra/sweeper") == "search":
-        return str(composed.settings["search"]["objective"])
-    return composed.settings.get("optimized_metric")
-
-
-def _name(composed: Composed) -> str:
-    """Return the name that the user gives a sweep, "" if there is none."""
-    name = (composed.settings.get("sweep") or {}).get("name")
-    if not isinstance(name, str | None) or (name is not None and not 0 < len(name.strip()) <= LONGEST_NAME):
-        raise InputError(f"sweep.name={name}: must be a text of 1 to {LONGEST_NAME} characters")
-    if name is not None and holds_secret(name):
-        raise InputError("sweep.name: holds what looks like a password or a key; W&B's group is named so")
-    return (name or "").strip()
-
-
-def _objective(document: Document, metric: str | None) -> float | None:
-    """Return the mean over seeds of the metric that a sweeper optimizes."""
-    if metric is None:
+def _objective(document: Document, composed: Composed) -> float | None:
+    """Return the mean over seeds of `optimized_metric`, nan where it is not defined."""
+    metric = composed.settings.get("optimized_metric")
+    if metric is None or not document:
         return None
     known = document["metrics"]
     if metric not in known:
         raise InputError(f"optimized_metric={metric}: no such metric{nearest(metric, known)}")
     mean = known[metric]["mean"]
-    if mean is None:
-        raise InputError(f"optimized_metric={metric}: is not defined for this run")
-    return float(mean)
+    return math.nan if mean is None else float(mean)
 
 
-def summarize(sweep: Sweep, results: Sequence[Result], seconds: float) -> Document:
-    """Return the document of a finished multirun, and write its CSV. A job that is not done is a failure."""
-    stored = sweep.stored
-    outcomes = [_outcome(stored, job, result) for job, result in zip(stored.jobs, results, strict=True)]
-    results = [_at_the_end(*pair) for pair in zip(results, outcomes, strict=True)]
-    own = [stored.own_overrides(job) for job in stored.jobs]
-    document = sweep_document(stored, outcomes, grouping_keys(sweep.best_by, stored.keys))
-    _log(sweep, document)
-    return {
-        **document,
-        "cached": sum(bool(result["document"].get("cached")) for result in results),
-        "seconds": seconds,
-        "results": [{"overrides": job, **result} for job, result in zip(own, results, strict=True)],
-    }
+def _note(folder: Path | None, number: int) -> Path:
+    return (folder or Path()) / _NOTE.format(number)
 
 
-def _log(sweep: Sweep, document: Document) -> None:
-    """Log the table of a sweep to W&B: a row for each configuration and metric. A run of W&B's own sweep has
-    no sweep of its own."""
-    if under_agent():
-        return
-    numbers = [row for row in document["summary"] if not of_one_matrix(row["metric"])][:_MOST_ROWS]
-    columns = ["configuration", "metric", "mean", "low", "high", "count"]
-    rows = [[" ".join(row["overrides"]) or "all", *(row[name] for name in columns[1:])] for row in numbers]
-    content = {"states": document["states"], "rows": rows}
-    id = next((job.id for job in sweep.jobs if job.id), sweep.kind)
-    about = (id, document["name"], sweep.scale, sweep.fingerprint, content, sweep.group)
-    logger = DocumentLogger(sweep.logger, sweep.outputs, "sweep", *about)
-
-    def write(log: DocumentLog) -> None:
-        log.summary(document["states"])
-        log.table("summary", columns, rows)
-
-    config = {"sweep": sweep.fingerprint, "jobs": document["jobs"]}
-    logger.log(config, write, lambda line: print(line, file=sys.stderr))
+def _name(composed: Composed) -> str:
+    """Return the name that the user gives a sweep, "" if there is none."""
+    name = (composed.settings.get("sweep") or {}).get("name") or ""
+    if not isinstance(name, str) or len(name) > LONGEST_NAME:
+        raise InputError(f"sweep.name={name}: must be a text of at most {LONGEST_NAME} characters")
+    if holds_secret(name):
+        raise InputError("sweep.name: holds what looks like a password or a key; W&B's group is named so")
+    return name.strip()
 
 
-def _outcome(stored: StoredSweep, job: SweptJob, result: Result) -> Outcome:
-    """Return the outcome that the job returned, whatever has become of its record since; where it returned no
-    numbers, the one in its record, or the error that it reported."""
-    if result["document"]:
-        return stored.outcome_of(job, result["measured"], result.get("error", ""))
-    found = stored.outcome(job, current_digest)
-    if result["status"] == "failed" and not found.error:
-        return Outcome("failed", found.path, error=" ".join(result["error"].split()))
-    if result["status"] == "done" and found.state != "done":
-        return Outcome("failed", found.path, error=found.error or f"its record is {found.state} in the end")
-    return found
+# Hydra makes callback, launcher and sweeper without a way to hand them anything.
+_current: Sweep | None = None
+
+
+@contextlib.contextmanager
+def in_progress(sweep: Sweep) -> Iterator[Sweep]:
+    """Make it the sweep that Hydra's callback, launcher and sweeper speak to."""
+    global _current
+    before, _current = _current, sweep
+    try:
+        yield sweep
+    finally:
+        _current = before
+
+
+def current() -> Sweep:
+    if _current is None:
+        raise InputError("hydra/launcher and hydra/sweeper of icl work below `icl` alone")
+    return _current
+
+
+class Validation(Callback):
+    """Validates the jobs of `icl VERB -m` before the first starts. Hydra turns an exception into a warning
+    here, so that one that ends the sweep is the cause of a SystemExit."""
+
+    def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
+        if _current is None:
+            return
+        try:
+            _current.prepare(config, GlobalHydra.instance().config_loader())
+            _current.stored.write()
+            if _current.is_search or any(job.known is None for job in _current.jobs):
+                for note in _current.folder.glob(_NOTE.format("*")):  # of an earlier time
+                    note.unlink(missing_ok=True)
+                return
+        except Exception as error:
+            raise SystemExit(2) from error
+        self.on_multirun_end(config)  # of a sweep that was killed before its end
+        raise SystemExit(0)  # nothing is left to run
+
+    def on_multirun_end(self, config: DictConfig, **_: Any) -> None:
+        """Remove what Hydra writes of the command as it was typed, secrets and all."""
+        folder = _current.folder if _current is not None else config.hydra.sweep.dir
+        Path(folder, "multirun.yaml").unlink(missing_ok=True)

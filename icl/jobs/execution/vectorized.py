@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from icl.config.session import Session
 from icl.config.train_config import Place, TrainConfig
 from icl.jobs.execution.memory import available_bytes
-from icl.jobs.requests.request import Document, run_request, say_what_is_left_out
 from icl.jobs.requests.train import TrainRequest
 
 if TYPE_CHECKING:
@@ -29,56 +28,35 @@ _CONTEXT_IN_GRAM_FORM = "icl.tasks.LinearRegression"
 ValuesByPlace = dict[Place, list[Any]]  # of keys whose value may differ between replicas, one for each
 
 
-def run_vectorized(
+def train_together(
     requests: Sequence[TrainRequest], session: Session, max_replicas: int | None = None
-) -> list[Document | Exception]:
-    """Return the document of each validated request, or the exception that prevented it."""
-    found: dict[int, Document | Exception] = {}
+) -> dict[int, TrainResult | Exception]:
+    """Train those of the validated requests that can be trained as ensembles; return, by their places, what
+    came of them."""
     groups: dict[str, list[int]] = {}
     for i, request in enumerate(requests):
-        if request.needs_training(session) and _can_vectorize(request):
+        if request.finished(session) is None and _can_vectorize(request):
             groups.setdefault(_split_per_replica(request.config)[0], []).append(i)
-        else:
-            found[i] = _run_alone(request, session)
+    found: dict[int, TrainResult | Exception] = {}
     for members in groups.values():
         for chunk in _chunks([requests[i] for i in members], max_replicas):
-            documents = _trained([requests[members[j]] for j in chunk], session)
-            found |= {members[j]: document for j, document in zip(chunk, documents, strict=True)}
-    return [found[i] for i in range(len(requests))]
+            outcomes = _trained([requests[members[j]] for j in chunk], session)
+            found |= {members[j]: outcome for j, outcome in zip(chunk, outcomes, strict=True)}
+    return found
 
 
-def _run_alone(request: TrainRequest, session: Session) -> Document | Exception:
-    try:
-        return run_request(request, session)
-    except Exception as error:
-        return error
-
-
-def _trained(requests: Sequence[TrainRequest], session: Session) -> list[Document | Exception]:
+def _trained(requests: Sequence[TrainRequest], session: Session) -> list[TrainResult | Exception]:
     from icl.training.run import train_runs
 
-    for request in requests:
-        say_what_is_left_out(request, session)
     parts = [request.part(session) for request in requests]
-    outcomes = train_runs(parts, lambda chosen: _ensemble(requests, parts, chosen), force=session.force)
-    return [
-        outcome if isinstance(outcome, Exception) else _document_of(request, outcome, session)
-        for request, outcome in zip(requests, outcomes, strict=True)
-    ]
-
-
-def _document_of(request: TrainRequest, outcome: TrainResult, session: Session) -> Document | Exception:
-    try:
-        return request.document_of(outcome, session)
-    except Exception as error:
-        return error
+    return train_runs(parts, lambda chosen: _ensemble(requests, parts, chosen), force=session.force)
 
 
 def _can_vectorize(request: TrainRequest) -> bool:
     ours = all(node["_target_"].startswith("icl.callbacks.") for node in request.config.callbacks.values())
     parts = request.parts
-    alone = request.processes == 1
-    return ours and alone and not parts.trainer.options and not parts.optimizer.needs_per_replica_step
+    alone = request.processes > 1 or any(getattr(callback, "alone", True) for callback in parts.callbacks)
+    return ours and not alone and not parts.trainer.options and not parts.optimizer.needs_per_replica_step
 
 
 def _split_per_replica(config: TrainConfig) -> tuple[str, ValuesByPlace]:

@@ -1,40 +1,46 @@
-"""Parse, look up and run one check. Its place in the store is known without importing the check, so that a
-stored verdict for the same settings is returned at once."""
+"""A check: parsed, looked up and run; and checks evaluated on the weights of a training run.
+
+Its place in the store is known without importing the check, so that a stored verdict for the same settings is
+returned at once.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import sys
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from icl.config.compose import Composed
-from icl.config.objects import instantiate
+from icl.config.objects import instantiate, target_of
 from icl.config.session import Session
 from icl.config.values import by_content, is_array_file
-from icl.errors import InputError, one_of
-from icl.events import ItemProgress, WorkItem, quiet
+from icl.errors import InputError, one_of, whole
+from icl.events import ItemProgress, WorkItem
 from icl.jobs.requests import given_weights
 from icl.jobs.requests.request import Document, Found
-from icl.jobs.requests.weight_checks import presented, roots_of, verdict_document
 from icl.jobs.stored.catalog import CatalogEntry, entry_of
-from icl.jobs.stored.run_names import name_of_overrides
-from icl.loggers.logged_once import DocumentLogger
-from icl.loggers.run_log import DocumentLog
+from icl.loggers.documents import DocumentLog, log_document
+from icl.loggers.names import name_of_overrides
 from icl.progress import listening
-from icl.runs.code import code_digest
+from icl.runs.code import code_digest, targets
 from icl.runs.documents import same, to_json
 from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import JsonRecords, complaint, read
-from icl.text import measurement
+from icl.text import control_sentence, measurement, verdict_sentence
 from icl.verdicts import VERDICTS
 
 if TYPE_CHECKING:
-    from icl.checks.verdict import Check, Weights
+    from icl.checks.given import Weights
+    from icl.checks.statement import Statement
 
-OWN = ("check", "jobs", "cluster")  # the keys of conf/check.yaml beside those every verb has
+MOST_TRIES = 10**6
+OWN = ("check", "jobs", "tries", "seed")  # the keys of conf/check.yaml beside those every verb has
+OF_ALL = ("seed", "samples")  # settings that every check is given, and an exact one ignores
 
 
 @dataclass(frozen=True)
@@ -45,46 +51,51 @@ class CheckRequest:
     id: str
     scale: str
     node: Mapping[str, Any]
-    expected: str
+    asked: str | None  # check.expected, where the command or the config has it
     weights: str | None
+    tries: int | None  # random settings beside these; None: as many as the statement takes
+    seed: int
     identity: str
     digest: str
     roots: tuple[str, ...]
     entry: CatalogEntry
-    changed: tuple[str, ...]  # the settings that are not the config's own
+    typed: tuple[str, ...]  # the settings that were
 
     @property
     def settings(self) -> dict[str, Any]:
         return {k: v for k, v in self.node.items() if k != "_target_"} | {"weights": self.weights}
 
+    @property
+    def expected(self) -> str:
+        return self.asked if self.asked is not None else str(self.check.expected())
+
     @functools.cached_property
-    def check(self) -> Check:
+    def check(self) -> Any:
         """Construct the check, which validates its settings."""
         check = instantiate("check", self.node)
-        for name in ("reference", "claim", "measure"):
-            if not hasattr(check, name):
-                raise InputError(f"check._target_={self.node['_target_']}: is no check, it has no {name}")
+        if not hasattr(check, "decide"):
+            raise InputError(f"check._target_={self.node['_target_']}: is no icl.checks.Statement")
         return check
 
     @functools.cached_property
-    def given(self) -> Weights | None:
-        """Load the weights to judge, if any."""
+    def of_weights(self) -> Document | None:
+        """Judge the given weights, if any: that takes no time, and refuses those that will not do."""
         if self.weights is None:
             return None
-        if not hasattr(self.check, "judge"):
+        if not judges(self.check):
             raise InputError(f"check.weights: {self.id} cannot be evaluated on given weights")
-        return given_weights.load(self.weights, self.check)
+        given = given_weights.load(self.weights, self.check)
+        return judged(self.id, self.check, self.settings, given, self.expected)
 
     @functools.cached_property
     def inputs(self) -> list[dict[str, Any]]:
         """Return the files given: key, path, SHA-256 and shape."""
-        paths = {f"check.{key}": value for key, value in self.node.items()}
-        files = [(key, path) for key, path in paths.items() if is_array_file(path)]
-        described = [given_weights.described(key, Path(path)) for key, path in files]
-        return [*described, *([given_weights.described_weights(self.weights)] if self.weights else [])]
+        files = [(f"check.{key}", Path(path)) for key, path in self.node.items() if is_array_file(path)]
+        files += [("check.weights", given_weights.file_of(self.weights))] if self.weights else []
+        return [given_weights.described(key, path) for key, path in files]
 
     def validate(self) -> None:
-        self.check, self.given, self.inputs  # noqa: B018  the first two validate
+        self.check, self.of_weights, self.inputs  # noqa: B018  the first two validate
 
     def lookup(self, session: Session) -> Found | None:
         path = JsonRecords(session.outputs, "checks").path(self.id, self.identity)
@@ -95,50 +106,36 @@ class CheckRequest:
         before, now = ({**settings, "weights": None} for settings in (stored["settings"], self.settings))
         if not same(before, now):  # weights are compared by content
             return None
-        document = self._document(stored, session, cached=True)
-        left = "" if self._logger(document, session).marker.is_there else "not yet logged to W&B"
-        return Found(document, path, record, complaint(record, self.digest) or "", left)
+        stale = "" if session.uses_stale else complaint(record, self.digest) or ""
+        return Found(self._document(stored, session, cached=True), path, record, stale)
 
     def execute(self, session: Session) -> Document:
         records = JsonRecords(session.outputs, "checks")
-
-        def done() -> Document | None:
-            return None if session.force else records.find(self.id, self.identity, self.digest)
-
-        finding = None
-        if self.weights is not None and done() is None:
-            finding = self.measure(session)  # before the lock: invalid weights leave no file
+        digest = None if session.uses_stale else self.digest
         with records.lock(self.id, self.identity, session.info):
-            stored = done()
-            cached = stored is not None
-            if stored is None:
-                finding = finding or self.measure(session)
-                stored = records.save(self.id, self.identity, self.digest, finding, self.roots)
-        document = self._document(stored, session, cached=cached)
-        self._logger(document, session).log(
-            document["settings"], lambda log: _write(document, log), session.info
-        )
+            stored = None if session.force else records.find(self.id, self.identity, digest)
+            if stored is not None:
+                return self._document(stored, session, cached=True)
+            made = self.measure(session)
+            stored = records.save(self.id, self.identity, self.digest, made, self.roots)
+        document = self._document(stored, session, cached=False)
+        log_document(session.logger, self._log(document, session), session.info)
         return document
 
     def measure(self, session: Session) -> Document:
-        """Measure on one thread, without storing the result."""
-        from icl.training.threads import threads
-
-        def report(what: str, share: float, seconds: float) -> None:
-            if session.on_event is not quiet:
-                session.on_event(ItemProgress(WorkItem("check", self.id), share, what))
-
-        started = time.monotonic()
-        with threads(1), listening(report):
-            finding = self.check.measure() if self.given is None else self.check.judge(self.given)  # type: ignore[attr-defined]
-        seconds = time.monotonic() - started
-        document = verdict_document(self.id, self.check, self.settings, finding, self.expected, seconds)
-        if self.given is not None:
-            document["law"] = {"dim": self.given.law.dim, "context": list(self.given.law.context_R)}
-        return self._presented(document, None)
+        """Measure, without storing the result."""
+        item = WorkItem("check", self.id)
+        with (
+            _one_thread(),
+            listening(lambda what, share, _: session.on_event(ItemProgress(item, share, what))),
+        ):
+            found = self.of_weights or decided(
+                self.id, self.check, self.settings, self.expected, self.tries, self.seed
+            )
+        return self._presented(found, None)
 
     def _document(self, stored: Mapping[str, Any], session: Session, *, cached: bool) -> Document:
-        expected = self.expected
+        expected = self.asked or stored["expected"]
         if self.weights is not None and self.scale == "smoke" and stored["verdict"] == "undecided":
             expected = "undecided"  # training is too short
         about = {"expected": expected, "settings": to_json(self.settings), "cached": cached}
@@ -146,12 +143,47 @@ class CheckRequest:
         return self._presented({**stored, **about}, record)
 
     def _presented(self, document: Mapping[str, Any], record: Path | None) -> Document:
-        return presented(document, self.entry, changed=self.changed, inputs=self.inputs, record=record)
+        return presented(document, self.entry, typed=self.typed, inputs=self.inputs, record=record)
 
-    def _logger(self, document: Document, session: Session) -> DocumentLogger:
-        name = name_of_overrides(self.id, session.overrides)
-        about = (self.id, name, self.scale, self.identity, document, session.group)
-        return DocumentLogger(session.logger, session.outputs, "check", *about)
+    def _log(self, document: Document, session: Session) -> DocumentLog:
+        """Return what W&B shows of a verdict."""
+        control = document["control"]
+        row = {
+            "reference": document["reference"],
+            "claim": document["claim"],
+            "verdict": document["verdict"],
+            "expected": document["expected"],
+            "measured": measurement(document),
+            "bound": document["bound"]["value"],
+            "control": f"{control['description']}: {control['measured']}",
+        }
+        numbers = {k: v for k, v in document["measured"].items() if isinstance(v, int | float)}
+        paper = self.id.partition("/")[0]
+        return DocumentLog(
+            kind="check",
+            id=self.id,
+            identity=self.identity,
+            name=name_of_overrides(self.id, session.overrides),
+            group=session.group or f"{paper}-{self.scale}",
+            tags=[paper, self.scale],
+            config=document["settings"],
+            summary={"verdict": document["verdict"], "expected": document["expected"], **numbers},
+            table=("verdicts", list(row), [list(row.values())]),
+        )
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Compute with one thread of torch, where a statement has imported it: matrices are small."""
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch else 1
+    try:
+        if torch:
+            torch.set_num_threads(1)
+        yield
+    finally:
+        if torch:
+            torch.set_num_threads(before)
 
 
 def parse(composed: Composed, session: Session) -> CheckRequest:
@@ -160,43 +192,187 @@ def parse(composed: Composed, session: Session) -> CheckRequest:
     if not name or not isinstance(node, dict):
         raise InputError("check: choose one, such as check=ahn/theorem1")
     node = dict(node)
-    expected = one_of("check.expected", node.pop("expected", "holds"), VERDICTS)
+    of_all = {k: node.pop(k) for k in OF_ALL if k in node}
+    node = {**node, **{k: v for k, v in of_all.items() if v is not None}}
+    expected = node.pop("expected", None)
+    if expected is not None:
+        one_of("check.expected", expected, VERDICTS)
+    tries, seed = composed.settings["tries"], whole("seed", composed.settings["seed"], 0)
+    if tries is not None:
+        whole("tries", tries, 0, MOST_TRIES)
     weights = node.pop("weights", None)
-    roots = roots_of(node, [] if weights is None else given_weights.roots(weights))
+    given, of_run = (None, []) if weights is None else given_weights.identity(weights)
+    roots = _roots(node, ["icl.checks.tries", *of_run])
     identity = {
         "settings": by_content({k: v for k, v in node.items() if k != "_target_"}),
         "target": node["_target_"],
-        "weights": None if weights is None else given_weights.identity(weights),
+        "weights": given,
+        **({} if (tries, seed) == (None, 0) else {"tries": [tries, seed]}),
     }
     scale = str(composed.settings["scale"])
-    set_here = any(override.lstrip("+~").startswith("check.") for override in composed.overrides)
-    alone = [f"check={name}", f"scale={scale}"]
-    own = session.compose("check", alone).settings["check"] if set_here else node
+    typed = [override.lstrip("+~").partition("=")[0] for override in composed.overrides]
     return CheckRequest(
         name,
         scale,
         node,
         expected,
         weights,
+        tries,
+        seed,
         fingerprint(identity),
         code_digest(roots),
         roots,
         entry_of("check", name, session.configs),
-        tuple(key for key, value in node.items() if value != own.get(key)),
+        tuple(key for key in node if f"check.{key}" in typed),
     )
 
 
-def _write(document: Document, log: DocumentLog) -> None:
-    measured = {k: v for k, v in document["measured"].items() if isinstance(v, int | float)}
-    control = document["control"]
-    row = {
-        "reference": document["reference"],
-        "claim": document["claim"],
-        "verdict": document["verdict"],
-        "expected": document["expected"],
-        "measured": measurement(document),
-        "bound": document["bound"]["value"],
-        "control": f"{control['description']}: {control['measured']}",
+@dataclass(frozen=True)
+class WeightCheck:
+    """A check to evaluate on trained weights, parsed without importing it."""
+
+    check: str
+    node: Mapping[str, Any]
+    expected: str
+    scale: str
+    fingerprint: str
+    entry: CatalogEntry
+
+
+def weight_checks_of(
+    names: Any, scale: str, about: Sequence[str], session: Session
+) -> tuple[WeightCheck, ...]:
+    """Return the checks a training config names, for weights whose task and model are classes `about`."""
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"checks={names}: must be a list of checks, such as [ahn/theorem3]")
+    return tuple(_weight_check(name, scale, tuple(about), session) for name in dict.fromkeys(names))
+
+
+def _weight_check(name: str, scale: str, about: tuple[str, ...], session: Session) -> WeightCheck:
+    """Compose a check once per session: it costs more than all else that shows that a job is done."""
+    key = (WeightCheck, name, scale, about)
+    if key not in session.cache:
+        option = f"check={session.configs.one_option('check', name)}"
+        node = session.compose("check", [option, f"scale={scale}"]).settings["check"]
+        node = {k: v for k, v in node.items() if v is not None or k not in OF_ALL}
+        expected = node.pop("expected") or "holds"
+        node.pop("weights")
+        identity = {"check": name, "node": node, "expected": expected, "smoke": scale == "smoke"}
+        identity["digest"] = code_digest(_roots(node, about))
+        entry = entry_of("check", name, session.configs)
+        session.cache[key] = WeightCheck(name, node, expected, scale, fingerprint(identity), entry)
+    found: WeightCheck = session.cache[key]
+    return found
+
+
+def evaluate(checks: Sequence[WeightCheck], weights: Weights) -> list[dict[str, Any]]:
+    return [_evaluate(question, weights) for question in checks]
+
+
+def validate_weight_checks(checks: Sequence[WeightCheck], model: Any, law: Any) -> None:
+    """Evaluate the checks on untrained weights of one seed, so that one that cannot judge them is refused."""
+    if checks:
+        weights = given_weights.of_model(model, law)
+        first = {name: matrix[:1] for name, matrix in weights.matrices.items()}
+        evaluate(checks, replace(weights, matrices=first, law=law.replica(0)))
+
+
+def _evaluate(question: WeightCheck, weights: Weights) -> dict[str, Any]:
+    check = instantiate("check", question.node)
+    if not judges(check):
+        raise InputError(f"checks={question.check}: cannot be evaluated on trained weights")
+    settings = {"dim": weights.law.dim, "context": list(weights.law.context_R), "weights": "this run"}
+    document = judged(question.check, check, settings, weights, question.expected)
+    if question.scale == "smoke" and document["verdict"] != question.expected:
+        note = "undecided: at smoke scale training is too short to decide; scale=laptop trains longer."
+        document |= {"verdict": "undecided", "expected": "undecided", "notes": [*document["notes"], note]}
+    return presented(document, question.entry) | {"question": question.fingerprint}
+
+
+def judges(check: Any) -> bool:
+    """Return whether a check can be evaluated on weights."""
+    return hasattr(check, "compare")
+
+
+def decided(
+    name: str,
+    statement: Statement,
+    settings: Mapping[str, Any],
+    expected: str,
+    tries: int | None,
+    seed: int,
+    typed: str = "",
+) -> Document:
+    """Decide a statement at its settings and at random ones, as many as it takes where `tries` is None.
+    `typed` is what stands behind `icl check` for it."""
+    from icl.checks.statement import OPEN
+    from icl.checks.tries import command, tried
+
+    started = time.monotonic()
+    found = statement.decide().document()
+    others = tried(statement, statement.tries if tries is None else tries, seed)
+    counterexample = others["smallest_counterexample"]
+    if counterexample is not None:
+        found["verdict"] = "fails"
+        alone = command(typed or f"check={name}", counterexample)
+        found["notes"].insert(0, f"fails at other settings: {alone}")
+    if expected == OPEN:
+        expected = found["verdict"]
+        found["notes"].insert(0, "which verdict is true at these settings is not known beforehand")
+    found |= {"expected": expected, "tries": others}
+    return _document(name, statement, statement.claim, settings, found, started)
+
+
+def judged(
+    name: str, statement: Statement, settings: Mapping[str, Any], weights: Weights, expected: str
+) -> Document:
+    """Compare weights with the point that a statement names."""
+    from icl.checks.given import judge
+
+    started = time.monotonic()
+    found = judge(statement, weights).document() | {"expected": expected, "tries": None}
+    found["law"] = {"dim": weights.law.dim, "context": list(weights.law.context_R)}
+    claim = getattr(statement, "claim_of_weights", statement.claim)
+    return _document(name, statement, claim, settings, found, started)
+
+
+def _document(
+    name: str,
+    statement: Statement,
+    claim: str,
+    settings: Mapping[str, Any],
+    found: Mapping[str, Any],
+    started: float,
+) -> Document:
+    document = {
+        "check": name,
+        "paper": name.partition("/")[0],
+        "reference": statement.where,
+        "claim": claim,
+        **found,
+        "settings": dict(settings),
+        "seconds": time.monotonic() - started,
+        "cached": False,
     }
-    log.summary({"verdict": document["verdict"], "expected": document["expected"], **measured})
-    log.table("verdicts", list(row), [list(row.values())])
+    return dict(to_json(document))
+
+
+def presented(
+    document: Mapping[str, Any],
+    entry: CatalogEntry,
+    *,
+    typed: Sequence[str] = (),
+    inputs: Sequence[Mapping[str, Any]] = (),
+    record: Path | None = None,
+) -> dict[str, Any]:
+    """Return a verdict's document with its title and, in a sentence each, the verdict and the control.
+    `typed` names the settings that were; `inputs` are the files that were given."""
+    shown = {**document, "title": entry.title, "origin": entry.origin, "inputs": [*inputs]}
+    shown |= {"record": None if record is None else str(record)}
+    return shown | {"sentence": verdict_sentence(shown, typed), "control_sentence": control_sentence(shown)}
+
+
+def _roots(node: Mapping[str, Any], about: Sequence[str]) -> tuple[str, ...]:
+    """Return the roots of a verdict's code digest: the check's class, and those of the judged weights."""
+    target_of("check", node)
+    return tuple(dict.fromkeys([*targets(node), *about]))

@@ -1,16 +1,17 @@
-"""A figure: an experiment makes or finds its records, the figure draws them and measures its claims.
+"""A figure: one class names its runs, draws them and measures its claims.
 
+figures/PAPER/FIG/SCALE/ keeps pictures, figure.json and arrays.npz: all that is drawn. Another style or width
+is drawn from the arrays; so is a figure of another outputs folder (`from=DIR`), with the claims stored there.
 `force` draws and measures anew; what a figure is drawn from is repeated by `icl train ... force=true`.
 
-An experiment decides which runs a figure needs, and must be built to find out; that takes seconds. So
-the record of a figure names its runs and the configs it was drawn with: where neither these, nor the code,
-nor any run has changed, the experiment is not built again.
+Which runs a figure needs is known once it is built, which takes seconds. So the record of a figure names its
+runs and the configs it was drawn with: where neither these, nor the code, nor any run has changed, the figure
+is not built again.
 """
 
 from __future__ import annotations
 
 import functools
-import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -23,73 +24,66 @@ from icl.config.objects import instantiate, target_of
 from icl.config.session import Session, parse_session
 from icl.config.values import flatten, literal
 from icl.digests import file_digest
-from icl.errors import InputError, Interrupted, nearest
+from icl.errors import InputError
 from icl.events import ItemProgress, WorkItem
-from icl.jobs.execution.estimate import as_text, estimates
 from icl.jobs.execution.memory import release_memory
-from icl.jobs.execution.time_limit import TimeLimit, hours_of
-from icl.jobs.requests import budget, train
-from icl.jobs.requests.budget import Budget
+from icl.jobs.requests import train
 from icl.jobs.requests.request import Document, Found, state_smoke
 from icl.jobs.requests.train import TrainRequest
-from icl.jobs.stored.run_names import name_of_overrides
-from icl.loggers.logged_once import DocumentLogger
-from icl.loggers.run_log import DocumentLog, model_of
+from icl.loggers.documents import DocumentLog, log_document
+from icl.loggers.names import name_of_overrides
 from icl.look import FORMATS, KEYS, Look, drawn_as
 from icl.progress import listening
-from icl.runs.archive import Archive, commits, copied_runs, is_as_shipped, scale_of, short
-from icl.runs.atomic import with_room
+from icl.runs import layout
+from icl.runs.atomic import with_room, write_bytes
 from icl.runs.code import DRAWING, code_digest, current_digest, derived_digest, run_marks, targets
 from icl.runs.documents import same
 from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import JsonRecords, complaint, read
-from icl.runs.record import RunRecord
+from icl.runs.record import RunRecord, find_done
 from icl.runs.store import RunStore
-from icl.runs.sweeps import Table
-from icl.text import brief, outcome
-from icl.verdicts import KINDS, VERDICTS
+from icl.text import brief
+from icl.verdicts import VERDICTS
 
 if TYPE_CHECKING:
     import numpy as np
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Picture
 
-    from icl.experiments.runner import Experiment
-    from icl.figures.drawing import Drawing
+    from icl.figures.figure import Figure
 
-OWN = ("figure", "jobs", "cluster", "from", "hours", "budget")
-_SHOWN = ("task", "model", "optimizer", "train", "seeds", "settings")  # of a run's config, with the figure
+OWN = ("figure", "jobs", "from")
+_NO_SETTINGS = (*KEYS, "caption")
+IN_STYLE = "to be drawn in this style"
 
 
 @dataclass(frozen=True)
 class FigureRequest:
-    """A requested figure: the experiment that makes its records and the class that draws them, unbuilt."""
+    """A requested figure: the settings of its class, unbuilt."""
 
     kind: ClassVar[str] = "figure"
     id: str
     scale: str
     settings: Mapping[str, Any]
     look: Look = field(default_factory=Look)
-    archive: Archive | None = None  # whose runs are taken as they are, whatever code made them
-    hours: float | None = None  # after which it stops; the same request goes on
-    budget: Budget | None = None  # of training at scale=paper, in `settings` already
+    caption: str = ""
+    changed: Mapping[str, Any] = field(default_factory=dict)  # settings that are not as shipped
+    fewer: Mapping[str, list[int | None]] = field(default_factory=dict)  # steps, and those of the paper
+    source: Path | None = None  # the outputs folder whose arrays are drawn, with the claims stored there
 
     @functools.cached_property
-    def experiment(self) -> Experiment:
-        return instantiate("figure.experiment", self.settings["experiment"])
-
-    @functools.cached_property
-    def drawing(self) -> Drawing:
-        return instantiate("figure.draw", self.settings["draw"])
+    def figure(self) -> Figure:
+        figure: Figure = instantiate("figure", self.settings)
+        figure.caption = self.caption or figure.caption
+        return figure
 
     @functools.cached_property
     def identity(self) -> str:
-        about = {"figure": self.id, "settings": self.settings, "scale": self.scale}
-        return fingerprint(about if self.archive is None else {**about, "archive": True})
+        return fingerprint({"figure": self.id, "settings": self.settings, "scale": self.scale})
 
     @property
     def runs_key(self) -> str:
         """Key of the runs: equal for figures that are drawn from the same ones."""
-        return fingerprint({"experiment": self.settings["experiment"]})
+        return fingerprint({key: value for key, value in self.settings.items() if key != "_target_"})
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -100,275 +94,230 @@ class FigureRequest:
         return f"{self.id}/{self.scale}"
 
     def validate(self) -> None:
-        self.experiment, self.drawing  # noqa: B018  both validate
+        self.figure  # noqa: B018  validates
+
+    def _store(self, session: Session) -> JsonRecords:
+        return JsonRecords(session.outputs, "figures", as_shipped=not self.changed)
 
     def lookup(self, session: Session) -> Found | None:
-        if self.archive is not None:  # drawn in seconds, from what is there now
+        if self.source is not None:  # drawn in seconds, from what is there now
             return None
-        path = JsonRecords(session.outputs, "figures").path(self._key, self.identity)
+        path = self._store(session).path(self._key, self.identity)
         record = read(path)
-        if record is None or complaint(record, None) is not None:
+        if record is None or complaint(record, None) is not None or record["fingerprint"] != self.identity:
             return None
         document = {**_with_current_paths(record["document"], path.parent, session.outputs), "cached": True}
         if not same(document["settings"], self.settings):
             return None
-        shown = self._in_look(document)
         stale = _damage(document)
-        if not stale:
+        if not stale and not session.uses_stale:
             today = current_digest({**record, "code": self.roots}, session.outputs)
             stale = complaint(record, today) or ""
         left = ""
         if document["configs"] != session.configs.digest():
             left = "a config has changed, and with it perhaps the runs it needs"
-        elif _names_existing_path([self.settings, *(drawn["settings"] for drawn in document["drawn_from"])]):
+        elif _names_existing_path([self.settings, *(drawn["config"] for drawn in document["drawn_from"])]):
             left = "a file or folder in its settings may have changed"
-        elif not self._logger(document, session).marker.is_there:
-            left = "not logged yet"
-        elif shown is None:
-            left = "not drawn in this style yet"
-        return Found(shown or document, path, record, stale, left)
+        elif not self.look.is_default:
+            left = IN_STYLE
+        return Found(self._in_formats(document), path, record, stale, left)
 
-    def _dry_run(self, session: Session, *, validated: bool = True) -> _DryRunner:
+    def _dry_run(self, session: Session) -> FigureRunner:
         """Validate all runs known beforehand, so that none is made if a later one is impossible."""
-        runner = FigureRunner(self.scale, replace(session, figure=self.id), self.archive)
-        dry = _DryRunner(runner, validated)
+        runner = FigureRunner(self.scale, replace(session, figure=self.id))
         try:
-            self.experiment.records(dry)
+            self.figure.runs(_DryRunner(runner))
         except InputError:
             raise
         except Exception:  # whatever comes of runs that are not there; of those that are it comes again
             pass
-        if self.archive is not None and not dry.archived:
-            raise self.archive.error(self._not_there(self.archive))
-        return dry
-
-    def _not_there(self, archive: Archive) -> str:
-        names = archive.names()
-        asked = f"{self.id} at {scale_of(self._asked)}"
-        return f"has nothing of {asked}; it has {', '.join(names) or 'no figures'}"
-
-    @property
-    def _asked(self) -> Document:
-        """Return what its document says of scale and budget."""
-        return {"scale": self.scale, "budget": None if self.budget is None else asdict(self.budget)}
-
-    def _archived(self, session: Session) -> dict[str, RunRecord] | None:
-        """Return the records the archive's figure was drawn from: with these very settings or, as shipped,
-        with those that were shipped then. None where it has no such figure, or its arrays are to be computed
-        anew."""
-        kept = self._kept(session)
-        return None if kept is None or self.archive is None else copied_runs(kept, self.archive)
-
-    def _kept(self, session: Session) -> Mapping[str, Any] | None:
-        """Return the archive's record of the figure, with the same budget."""
-        if self.archive is None or session.force:
-            return None
-        name = self.budget and self.budget.name
-        drawn = [
-            record
-            for record in self.archive.figures(self.id, self.scale)
-            if record["document"].get("budget", {}).get("name") == name
-        ]
-        found = [one for one in drawn if same(one["document"]["settings"], self.settings)]
-        if not found and not self.changed(session):
-            found = [one for one in drawn if is_as_shipped(one)]
-        return next(iter(found), None)
-
-    def missing(self, session: Session, *, validated: bool = True) -> list[TrainRequest]:
-        """Return the runs that are to be trained, as far as they are known beforehand. Validating them takes
-        seconds."""
-        return list(self._dry_run(session, validated=validated).missing.values())
+        return runner
 
     def _made(self, session: Session) -> Mapping[str, RunRecord]:
-        dry = self._dry_run(session)
-        runner = dry.runner
+        runner = self._dry_run(session)
         state_smoke(self.scale, session)
-        if self.scale == "paper" and dry.missing:
-            about = f"{self.id} at {scale_of(self._asked)}"
-            session.info(as_text(about, estimates(dry.missing.values(), session)))
         with listening(
             lambda what, share, _: session.on_event(ItemProgress(WorkItem("figure", self.id), share, what))
         ):
-            return self.experiment.records(runner)
+            return self.figure.runs(runner)
 
     def execute(self, session: Session) -> Document:
-        started = time.monotonic()
-        limit = TimeLimit(self.hours)
-        try:
-            with limit:
-                return self._execute(session, started)
-        except Interrupted:
-            if not limit.expired:
-                raise
-        return self._unfinished(session, started)
-
-    def _unfinished(self, session: Session, started: float) -> Document:
-        """Return the document of a figure whose time was over."""
-        left = [f"{run.id}/{run.identity}" for run in self.missing(session)]
-        runs = (
-            f"{len(left)} run{'' if len(left) == 1 else 's'} left to train" if left else "its runs are done"
-        )
-        session.info(f"icl: {self.id}: hours={self.hours:g} are over, {runs}; the same command goes on")
-        document: Document = {"figure": self.id, "scale": self.scale, "files": {}, "claims": [], "runs": []}
-        seconds = time.monotonic() - started
-        return {**document, "status": "interrupted", "left": left, "seconds": seconds, "cached": False}
+        if self.source is not None:
+            return self._drawn_from(self.source, session)
+        found = None if session.force else self.lookup(session)
+        if found is not None and not found.stale and found.left == IN_STYLE:
+            return self._in_style(found.document, found.path.parent)
+        return self._execute(session, time.monotonic())
 
     def _execute(self, session: Session, started: float) -> Document:
-        records = self._archived(session) or self._made(session)
+        records = self._made(session)
         made, configs = run_marks(records), session.configs.digest()
         digest = derived_digest(code_digest(self.roots), made)
-        store = JsonRecords(session.outputs, "figures")
+        store = self._store(session)
         with with_room(session.outputs), store.lock(self._key, self.identity, session.info):
             folder = store.path(self._key, self.identity).parent
-            fresh = session.force or self.archive is not None
-            stored = None if fresh else store.find(self._key, self.identity, digest)
-            stored = stored and _with_current_paths(stored, folder, session.outputs)
+            record = None if session.force else read(folder / layout.FIGURE)
+            stored: Document | None = None
+            wanted = None if session.uses_stale else digest
+            if record and record["fingerprint"] == self.identity and complaint(record, wanted) is None:
+                stored = _with_current_paths(record["document"], folder, session.outputs)
             damage = _damage(stored) if stored is not None else ""
             if damage:
                 session.info(f"{folder}: {damage}; it is plotted again")
-            cached = stored is not None and "drawn_from" in stored and not damage
+            cached = stored is not None and not damage
             if stored is None or not cached:
-                stored = self._draw(records, folder, session, started)
-            shown = self._in_look(stored)
-            if shown is None:
-                stored = self._draw_in_look(stored, records, folder)
-            if not cached or shown is None or stored["configs"] != configs:
+                stored = self._draw(records, folder, started)
+            if not cached or stored["configs"] != configs:
                 stored = {**stored, "configs": configs}
-                if self.archive is None:
-                    stored = store.save(self._key, self.identity, digest, stored, self.roots, made)
-                else:  # its runs lie elsewhere, and are never stale
-                    stored = store.save(self._key, self.identity, code_digest(self.roots), stored, self.roots)
-        document = {**stored, "cached": cached and shown is not None}
-        config = {"figure": self.settings, "scale": self.scale}
-        self._logger(document, session).log(
-            config, lambda log: self._write(document, records, log), session.info
-        )
-        return self._in_look(document) or document
+                stored = store.save(self._key, self.identity, digest, stored, self.roots, made)
+        document = {**stored, "cached": cached}
+        if not cached:
+            log_document(session.logger, self._log(document, session), session.info)
+        return self._in_style(document, folder)
 
-    def _in_look(self, document: Document) -> Document | None:
-        """Return the document with the files of this look, in these formats; None if they are not there."""
-        files, contents = document["files"], document["contents"]
-        if not self.look.is_default:
-            drawn = document.get("looks", {}).get(self.look.name)
-            if drawn is None or drawn["identity"] != self.look.identity or _damage(drawn):
-                return None
-            files, contents = {**files, **drawn["files"]}, drawn["contents"]
-        if not set(self.look.formats) <= set(contents):
-            return None
+    def _drawn_from(self, source: Path, session: Session) -> Document:
+        """Draw the arrays that another outputs folder keeps of the figure."""
+        started = time.monotonic()
+        document, kept = self._kept(source)
+        folder = session.outputs / "figures" / self.id / self.scale
+        document = {**document, "runs": [str(source / drawn["run"]) for drawn in document["drawn_from"]]}
+        request = replace(self, settings=document["settings"], fewer=document["fewer"])
+        with with_room(session.outputs):
+            files = request._save(folder / f"{self._name}-from", request._stored(document, kept))
+        seconds = time.monotonic() - started
+        document = {**document, "files": files, "seconds": seconds, "cached": False}
+        return request._in_style(document, folder, kept)
+
+    def _kept(self, source: Path) -> tuple[Document, Path]:
+        """Return the document that an outputs folder keeps of the figure, and its folder: of the settings
+        asked for or, where none are, of those that are there."""
+        place = source / "figures" / self.id / self.scale
+        paths = [place / layout.FIGURE, *sorted(place.glob(f"*/{layout.FIGURE}"))]
+        found = [(record, path) for path in paths if (record := read(path)) and not complaint(record, None)]
+        for record, path in found:
+            if not self.changed or same(record["document"]["settings"], self.settings):
+                return record["document"], path.parent
+        of = f"{self.id} at scale={self.scale}" + (" with these settings" if self.changed else "")
+        raise InputError(f"from={source}: has no arrays of {of}")
+
+    def _stored(self, document: Document, folder: Path) -> Mapping[str, RunRecord]:
+        """Return the records as far as they are drawn."""
+        from icl.figures.arrays import unpack
+
+        try:
+            return unpack(document["drawn_from"], folder / layout.ARRAYS)
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(f"{folder / layout.ARRAYS}: cannot be read ({error})") from None
+
+    def _in_formats(self, document: Document) -> Document:
+        """Return the document with the files of the formats asked for."""
         left_out = set(FORMATS) - set(self.look.formats)
-        files = {extension: path for extension, path in files.items() if extension not in left_out}
-        return {**{key: value for key, value in document.items() if key != "looks"}, "files": files}
+        files = {
+            extension: path for extension, path in document["files"].items() if extension not in left_out
+        }
+        return {**document, "files": files}
 
-    def _draw_in_look(self, document: Document, records: Mapping[str, RunRecord], folder: Path) -> Document:
-        """Add the pictures of the look asked for to the document, from the arrays that are stored."""
+    def _in_style(self, document: Document, folder: Path, arrays: Path | None = None) -> Document:
+        """Return the document with the files of this look: as shipped, or drawn from the stored arrays."""
         from icl.figures.files import render, write
 
+        document = self._in_formats(document)
+        if self.look.is_default:
+            return document
+        records = self._stored(document, arrays or folder)
         with drawn_as(self.look):
-            pictures = render(lambda: self.drawing.draw(records), FORMATS)
-        files = write(folder / f"{Path(document['files']['png']).stem}-{self.look.name}", pictures)
-        drawn = {
-            "identity": self.look.identity,
-            "files": files,
-            "contents": {extension: file_digest(path) for extension, path in files.items()},
-        }
-        return {**document, "looks": {**document.get("looks", {}), self.look.name: drawn}}
+            pictures = render(lambda: self._picture(records), self.look.formats)
+        files = write(folder / f"{self._name}-{self.look.name}", pictures)
+        return {**document, "files": {**document["files"], **{k: str(file) for k, file in files.items()}}}
+
+    def _picture(self, records: Mapping[str, RunRecord]) -> Picture:
+        from icl.figures.style import mark
+
+        figure = self.figure.picture(records)
+        if self.fewer:
+            mark(figure, self._shortened)
+        return figure
+
+    @property
+    def _shortened(self) -> str:
+        """Say what is less than the paper's, a sentence."""
+        pairs = [
+            f"{key}={own:,} instead of {paper:,}" if paper else f"{key}={own:,}"
+            for key, (own, paper) in self.fewer.items()
+        ]
+        return f"Trained with fewer steps than the paper's: {', '.join(pairs)}."
+
+    @property
+    def _name(self) -> str:
+        return self.id.rpartition("/")[2]
 
     def _records(self, session: Session) -> Mapping[str, RunRecord]:
-        return self._archived(session) or self.experiment.records(
-            FigureRunner(self.scale, session, self.archive)
-        )
+        if self.source is not None:
+            return self._stored(*self._kept(self.source))
+        folder = self._store(session).path(self._key, self.identity).parent
+        record = read(folder / layout.FIGURE)
+        assert record is not None
+        return self._stored(record["document"], folder)
 
-    def draw(self, session: Session) -> Figure:
-        """Draw the figure from its records, which are there, without writing it."""
+    def draw(self, session: Session) -> Picture:
+        """Draw the figure from its arrays, which are there, without writing it."""
         with drawn_as(self.look):
-            return self.drawing.draw(self._records(session))
+            return self._picture(self._records(session))
 
-    def data(self, session: Session) -> Table:
-        """Return everything that is drawn, of every seed."""
-        return self.drawing.data(self._records(session))
-
-    def claims(self, records: Mapping[str, RunRecord], session: Session) -> list[Document]:
+    def claims(self, records: Mapping[str, RunRecord]) -> list[Document]:
         """Measure the claims on these records."""
-        other, made = self._other_training(session), self._trained_with(session)
-        return [_claim_document(claim, self.scale, other, made) for claim in self.drawing.claims(records)]
+        other = {key: value for key, value in self.changed.items() if "seeds" not in key}
+        shortened = self._shortened if self.fewer else ""
+        return [_claim_document(claim, self.scale, other, shortened) for claim in self.figure.claims(records)]
 
-    def _trained_with(self, session: Session) -> Budget | None:
-        """Return the budget of its runs: an archive's may be an earlier one of the same name."""
-        kept = self._kept(session)
-        return self.budget if kept is None or self.budget is None else Budget(**kept["document"]["budget"])
+    def _draw(self, records: Mapping[str, RunRecord], folder: Path, started: float) -> Document:
+        from icl.figures import arrays
 
-    def _draw(
-        self, records: Mapping[str, RunRecord], folder: Path, session: Session, started: float
-    ) -> Document:
-        from icl.figures.files import save
-
-        begun = time.monotonic()
-        claims = self.claims(records, session)
+        seen = arrays.noted(records)
         document: Document = {
             "figure": self.id,
             "scale": self.scale,
-            "claims": claims,
+            "claims": self.claims(seen),
             "runs": sorted({record.path for record in records.values()}),
             "settings": self.settings,
-            "caption": _caption(self.drawing, records),
-            "drawn_from": [_source(name, record) for name, record in records.items()],
+            "fewer": self.fewer,
+            "caption": self.figure.caption_of(seen),
+            "drawn_from": [arrays.source(name, record) for name, record in records.items()],
         }
-        if (made := self._trained_with(session)) is not None:
-            document["budget"] = asdict(made)
-            document["caption"] += f" {made.text}"
-        if self.archive is not None:
-            by = commits(record.run for record in records.values())
-            document["archive"] = {"folder": str(self.archive.path), "commits": by}
-            document["caption"] += f" Drawn from records of commit {', '.join(map(short, by))}."
-        stem, rows = folder / self._file_name(session), self.drawing.table(records)
-        description = _markdown(document, self.changed(session))
-        files = save(stem, lambda: self.drawing.draw(records), rows, description)
-        document |= {
+        if self.fewer:
+            document["caption"] += f" {self._shortened}"
+        files = self._save(folder / self._name, seen)
+        write_bytes(folder / layout.ARRAYS, arrays.pack(seen))
+        contents = {**files, "npz": folder / layout.ARRAYS}
+        return document | {
             "files": files,
-            "contents": {extension: file_digest(path) for extension, path in files.items()},
+            "contents": {extension: file_digest(path) for extension, path in contents.items()},
             "seconds": time.monotonic() - started,
-            "drawing_seconds": time.monotonic() - begun,  # without the runs, whose records have their own
-        }
-        return document
-
-    def _file_name(self, session: Session) -> str:
-        """Name of the files: fig3 as shipped; other settings are in the name, so that both can be kept."""
-        name = self.id.rpartition("/")[2] + (f"-{self.budget.name}" if self.budget else "")
-        name = name if self.archive is None else f"{name}-archived"
-        return f"{name}-{self.identity}" if self.changed(session) else name
-
-    def changed(self, session: Session) -> dict[str, Any]:
-        """Return the settings that are not as shipped, with the same budget, by dotted key."""
-        shipped = session.compose("figure", [f"figure={self.id}", f"scale={self.scale}"]).settings["figure"]
-        shipped = shipped if self.budget is None else self.budget.of(shipped).put(shipped)
-        known, own = flatten(shipped, "figure"), flatten(self.settings, "figure")
-        return {key: value for key, value in own.items() if known.get(key) != value}
-
-    def _other_training(self, session: Session) -> dict[str, Any]:
-        """Return the settings of the experiment that are not as shipped, but seeds."""
-        changed = self.changed(session)
-        return {
-            key: v
-            for key, v in changed.items()
-            if key.startswith("figure.experiment.") and "seeds" not in key
         }
 
-    def _logger(self, document: Document, session: Session) -> DocumentLogger:
-        name = name_of_overrides(self.id, session.overrides)
-        about = (self.id, name, self.scale, self.identity, document, session.group)
-        return DocumentLogger(session.logger, session.outputs, "figure", *about)
+    def _save(self, stem: Path, records: Mapping[str, RunRecord]) -> dict[str, Path]:
+        from icl.figures.files import render, write
 
-    def _write(self, document: Document, records: Mapping[str, RunRecord], log: DocumentLog) -> None:
-        trained = {record.path: record for record in records.values() if "model" in record.config}
-        for _, record in sorted(trained.items()):
-            log.uses(*model_of(record))
-        log.images(0, self.id, [(document["caption"], Path(document["files"]["png"]).read_bytes())])
-        verdicts = Counter(claim["verdict"] for claim in document["claims"])
-        unexpected = sum(claim["verdict"] != claim["expected"] for claim in document["claims"])
-        log.summary({verdict: verdicts[verdict] for verdict in VERDICTS} | {"unexpected": unexpected})
+        return write(stem, render(lambda: self._picture(records)))
+
+    def _log(self, document: Document, session: Session) -> DocumentLog:
+        """Return what W&B shows of a figure."""
+        claims, paper = document["claims"], self.id.partition("/")[0]
+        verdicts = Counter(claim["verdict"] for claim in claims)
+        unexpected = sum(claim["verdict"] != claim["expected"] for claim in claims)
         columns = ["claim", "verdict", "expected", "measured", "kind", "bound"]
-        rows = [[brief(claim.get(column)) for column in columns] for claim in document["claims"]]
-        log.table("claims", columns, rows)
+        return DocumentLog(
+            kind="figure",
+            id=self.id,
+            identity=self.identity,
+            name=name_of_overrides(self.id, session.overrides),
+            group=session.group or f"{paper}-{self.scale}",
+            tags=[paper, self.scale],
+            config={"figure": self.settings, "scale": self.scale},
+            summary={verdict: verdicts[verdict] for verdict in VERDICTS} | {"unexpected": unexpected},
+            table=("claims", columns, [[brief(claim.get(column)) for column in columns] for claim in claims]),
+            picture=(document["caption"], Path(document["files"]["png"])),
+        )
 
 
 def parse(composed: Composed, session: Session) -> FigureRequest:
@@ -376,53 +325,50 @@ def parse(composed: Composed, session: Session) -> FigureRequest:
     node, name = composed.settings["figure"], composed.choices.get("figure")
     if not name or not isinstance(node, dict):
         raise InputError("figure: choose one, such as figure=ahn/fig1")
-    parts = ("experiment", "draw")
-    for part in parts:
-        if not isinstance(node.get(part), dict):
-            raise InputError(f"figure.{part}: missing in conf/figure/{name}.yaml")
-        target_of(f"figure.{part}", node[part])
-    unknown = sorted(set(node) - {*parts, *KEYS, budget.KEY})
-    if unknown:
-        raise InputError(f"figure.{unknown[0]}: no such key{nearest(unknown[0], [*parts, *KEYS])}")
-    chosen = Budget.chosen(name, composed)
-    settings = {part: node[part] for part in parts} if chosen is None else chosen.put(node)
-    given = composed.settings.get("from")
-    archive = None if given is None else Archive.at(given)
-    hours = hours_of(composed.settings.get("hours"))
+    target_of("figure", node)
+    settings = {key: value for key, value in node.items() if key not in _NO_SETTINGS}
     scale = str(composed.settings["scale"])
-    return FigureRequest(name, scale, settings, Look.of(node), archive, hours, chosen)
+    changed: dict[str, Any] = {}
+    fewer: dict[str, list[int | None]] = {}
+    if any(override.lstrip("+~").startswith("figure.") for override in composed.overrides):
+        alone = session.compose("figure", [f"figure={name}", f"scale={scale}"]).settings["figure"]
+        known = flatten({key: value for key, value in alone.items() if key not in _NO_SETTINGS}, "figure")
+        changed = {k: v for k, v in flatten(settings, "figure").items() if known.get(k) != v}
+        fewer = _fewer_steps(changed, known) if scale == "paper" else {}
+    if fewer and "decisive" in settings:
+        settings["decisive"] = False
+    source = _folder(composed.settings.get("from"))
+    return FigureRequest(
+        name, scale, settings, Look.of(node), node.get("caption") or "", changed, fewer, source
+    )
+
+
+def _fewer_steps(changed: Mapping[str, Any], shipped: Mapping[str, Any]) -> dict[str, list[int | None]]:
+    """Return the numbers of steps that are smaller than the paper's, with the paper's."""
+    steps = {key: own for key, own in changed.items() if key.endswith("steps") and isinstance(own, int)}
+    less = {key: own for key, own in steps.items() if shipped.get(key) is None or own < shipped[key]}
+    return {key.rpartition(".")[2]: [own, shipped.get(key)] for key, own in less.items()}
+
+
+def _folder(given: Any) -> Path | None:
+    if given is None:
+        return None
+    if not isinstance(given, str) or not Path(given).expanduser().is_dir():
+        raise InputError(f"from={given}: must be an outputs folder with figures")
+    return Path(given).expanduser().absolute()
 
 
 class FigureRunner:
-    """icl.experiments.runner.Runner over the session's configs and store, and over an archive, if one is
-    given: its finished runs are taken, its unfinished ones continued, and what it does not have is made."""
+    """icl.figures.runner.Runner over the session's configs and store."""
 
-    def __init__(self, scale: str, session: Session, archive: Archive | None = None) -> None:
-        self.scale, self.session, self.archive = scale, replace(session, force=False), archive
-        self.anew = session.force  # of an archive the runs alone
+    def __init__(self, scale: str, session: Session) -> None:
+        self.scale, self.session = scale, replace(session, force=False)
         self.validated: dict[tuple[str, ...], TrainRequest] = {}  # each for one run, which changes its parts
 
     def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
         chosen = self.chosen(experiment, overrides)
         request = self.validated.pop(chosen, None) or self.parse(chosen)
-        found = None if self.archive is None else self.archive.run(request.id, request.identity)
-        if found is not None:
-            return found
-        if self.archive is not None:
-            self._restore(request, self.archive)
         return request.run(self.session)
-
-    def _restore(self, request: TrainRequest, archive: Archive) -> None:
-        """Put an unfinished run where it goes on, if today's code can continue it bit for bit."""
-        run = archive.unfinished(request.id, request.identity)
-        if run is None or RunStore(self.session.outputs).path(request.id, request.identity).exists():
-            return
-        if run["digest"] == request.digest:
-            archive.restore(request.id, request.identity, self.session.outputs)
-        else:
-            name = f"{request.id}/{request.identity}"
-            why = f"by code {run['digest']}, which alone can continue it (now {request.digest})"
-            self.info(f"from={archive.given}: {name} was begun {why}; it starts over")
 
     def chosen(self, experiment: str, overrides: Mapping[str, Any] | None) -> tuple[str, ...]:
         settings = (f"{key}={literal(value)}" for key, value in (overrides or {}).items())
@@ -441,11 +387,11 @@ class FigureRunner:
         code: Sequence[str] | None = None,
     ) -> RunRecord:
         mark = fingerprint(science)
-        found = None if self.archive is None or self.anew else self.archive.run(name, mark)
-        if found is not None:
-            return found
         store, config = RunStore(self.session.outputs), {"settings": dict(science)}
         roots = (compute.__module__,) if code is None else code
+        done = find_done(store.path(name, mark), None) if self.session.uses_stale else None
+        if done is not None:
+            return done
         digest, notify = code_digest(roots), self.session.info
         origin = {"figure": self.session.figure, "scale": self.scale}
         with store.begin(name, mark, config, digest, roots, origin=origin, notify=notify) as run:
@@ -479,30 +425,19 @@ class _MissingRun:
 
 class _DryRunner(FigureRunner):
     """Makes nothing. Validates the requested runs, up to where their numbers are wanted, and leaves
-    them to the runner that will make them. `missing` are those to be trained, `archived` those that the
-    archive has."""
+    them to the runner that will make them."""
 
-    def __init__(self, runner: FigureRunner, validates: bool) -> None:
-        super().__init__(runner.scale, runner.session, runner.archive)
-        self.runner, self.anew, self.validated = runner, runner.anew, runner.validated
-        self.validates = validates
-        self.missing: dict[str, TrainRequest] = {}
-        self.archived: list[RunRecord] = []
+    def __init__(self, runner: FigureRunner) -> None:
+        super().__init__(runner.scale, runner.session)
+        self.validated = runner.validated
 
     def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
         chosen = self.chosen(experiment, overrides)
         request = self.validated[chosen] = self.parse(chosen)
-        found = None if self.archive is None else self.archive.run(request.id, request.identity)
-        if found is not None:
-            self.archived.append(found)
-            return found
-        if self.validates and request.lookup(self.session) is None:
+        if request.lookup(self.session) is None:
             request.validate()
-        if request.needs_training(self.session):
-            self.missing[request.identity] = request
-        if self.archive is not None and self.archive.unfinished(request.id, request.identity):
-            self.archived.append(_unmade(request))
-        return _unmade(request)
+        run: Any = _MissingRun(request.id, request.identity, request.config.stored, request.seeds)
+        return run  # type: ignore[no-any-return]
 
     def store(
         self,
@@ -511,27 +446,12 @@ class _DryRunner(FigureRunner):
         compute: Callable[[], Mapping[str, np.ndarray]],
         code: Sequence[str] | None = None,
     ) -> RunRecord:
-        mark = fingerprint(science)
-        found = None if self.archive is None or self.anew else self.archive.run(name, mark)
-        if found is not None:
-            self.archived.append(found)
-            return found
-        unmade: Any = _MissingRun(name, mark, {"settings": dict(science)}, science.get("seeds", []))
-        return unmade
+        settings, seeds = {"settings": dict(science)}, science.get("seeds", [])
+        run: Any = _MissingRun(name, fingerprint(science), settings, seeds)
+        return run  # type: ignore[no-any-return]
 
 
-def _unmade(request: TrainRequest) -> RunRecord:
-    run: Any = _MissingRun(request.id, request.identity, request.config.stored, request.seeds)
-    return run
-
-
-def _caption(drawing: Drawing, records: Mapping[str, RunRecord]) -> str:
-    """Return the caption; a user's class may have a plain one."""
-    made = getattr(drawing, "caption_of", None)
-    return drawing.caption if made is None else made(records)
-
-
-def _claim_document(claim: Any, scale: str, other: Mapping[str, Any], made: Budget | None = None) -> Document:
+def _claim_document(claim: Any, scale: str, other: Mapping[str, Any], shortened: str = "") -> Document:
     """Return the claim; one about trained weights is undecided at smoke scale, and at `other` settings than
     the paper's, or with fewer steps, where they do not confirm it."""
     document = asdict(claim)
@@ -540,8 +460,8 @@ def _claim_document(claim: Any, scale: str, other: Mapping[str, Any], made: Budg
         document["expected"] = at_paper
     if trained and scale == "smoke":
         reason = reason or "training at scale=smoke is too short to decide it"
-    elif trained and made:
-        document["remarks"] = [*document["remarks"], made.text]
+    elif trained and shortened:
+        document["remarks"] = [*document["remarks"], shortened]
         if document["verdict"] != "holds":
             reason = reason or "training with fewer steps than the paper's can only confirm it"
     elif trained and other and document["verdict"] != document["expected"]:
@@ -552,52 +472,21 @@ def _claim_document(claim: Any, scale: str, other: Mapping[str, Any], made: Budg
     return document
 
 
-def _source(name: str, record: RunRecord) -> Document:
-    """Return a run as the figure's reader wants to know it."""
-    settings = {
-        k: v for k, v in flatten(record.config).items() if k.split(".")[0] in _SHOWN and v is not None
-    }
-    place = f"runs/{record.run['experiment']}/{record.run['fingerprint']}"
-    return {"name": name, "run": place, "settings": settings}
-
-
 def _with_current_paths(document: Mapping[str, Any], folder: Path, outputs: Path) -> Document:
     """Return the document with current paths: its outputs may have been moved since it was drawn."""
-
-    def here(files: Mapping[str, str]) -> dict[str, str]:
-        return {extension: str(folder / Path(file).name) for extension, file in files.items()}
-
-    looks = {k: {**drawn, "files": here(drawn["files"])} for k, drawn in document.get("looks", {}).items()}
-    runs = sorted({str(outputs / drawn["run"]) for drawn in document.get("drawn_from", ())})
-    return {**document, "files": here(document["files"]), "looks": looks, "runs": runs}
+    files = {extension: str(folder / Path(file).name) for extension, file in document["files"].items()}
+    runs = sorted({str(outputs / drawn["run"]) for drawn in document["drawn_from"]})
+    return {**document, "files": files, "runs": runs}
 
 
 def _damage(document: Mapping[str, Any]) -> str:
     """Return which of its files has changed since it was written."""
-    for extension, name in document["files"].items():
+    folder = Path(next(iter(document["files"].values()))).parent
+    for extension, name in {**document["files"], "npz": folder / layout.ARRAYS}.items():
         path = Path(name)
         if not path.is_file() or file_digest(path) != document["contents"][extension]:
             return f"its {extension} file is gone or was changed"
     return ""
-
-
-def _markdown(document: Document, changed: Mapping[str, Any]) -> str:
-    """Return the figure's description: claims, measurements, runs and their settings. `changed`: the figure's
-    settings that are not as shipped."""
-    own = [shlex.quote(f"{key}={literal(value)}") for key, value in changed.items()]
-    words = ["icl figure", f"figure={document['figure']}", scale_of(document), *own]
-    command = f"`{' '.join(words)}`"
-    lines = [f"# {document['figure']}", "", document["caption"], "", command, ""]
-    lines += ["| claim | verdict | measured | bound |", "|---|---|---|---|"]
-    for claim in document["claims"]:
-        kind = f" ({KINDS[claim['kind']]})" if claim["kind"] else ""
-        cells = claim["claim"], outcome(claim), brief(claim["measured"]) + kind, claim["bound"]
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    lines += ["", "Settings:", ""]
-    for drawn in document["drawn_from"]:
-        settings = [f"{key}: {brief(value)}" for key, value in drawn["settings"].items()]
-        lines.append(f"- `{drawn['name']}` = {drawn['run']}: {', '.join(settings)}")
-    return "\n".join(lines) + "\n"
 
 
 def _names_existing_path(node: Any) -> bool:

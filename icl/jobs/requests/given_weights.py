@@ -2,62 +2,50 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl.config.dims import shape_of_file
+from icl.config.values import shape_of_file
 from icl.digests import file_digest, sha256_of
 from icl.errors import InputError
 from icl.runs.code import targets
+from icl.runs.documents import arrays_in, to_json
 
 if TYPE_CHECKING:
-    from icl.checks.verdict import Weights
+    from icl.checks.given import Weights
     from icl.models import Transformer
     from icl.tasks import Law
 
-_LARGEST = 2**29  # bytes, of all arrays
 _FAMILIES = {frozenset("A"): "sparse_a", frozenset("AB"): "sparse_ab", frozenset("PQ"): "full"}
 
 
-def identity(weights: Any) -> Any:
-    """Return the identity of given weights: a run's mark, or a digest of the file."""
+def identity(weights: Any) -> tuple[Any, list[str]]:
+    """Return what given weights are by content, and the classes that rebuild a run's model and law: none for
+    a file, which uses the check's law."""
     path = _path(weights)
     if path.suffix == ".npz":
-        return file_digest(path)
+        return file_digest(path), []
     from icl.runs.record import load_run
 
-    return load_run(path).mark
+    run = load_run(path)
+    return run.mark, targets(run.config.get("task"), run.config.get("model"))
 
 
-def described_weights(weights: Any) -> dict[str, Any]:
-    """Return the file that holds given weights, as `described` does."""
+def file_of(weights: Any) -> Path:
+    """Return the file that holds given weights."""
     path = _path(weights)
-    return described("check.weights", path if path.suffix == ".npz" else path / "weights.npz")
+    return path if path.suffix == ".npz" else path / "weights.npz"
 
 
 def described(key: str, path: Path) -> dict[str, Any]:
     """Return a given file by content: its key, path, SHA-256 and the shape of its array, or of each."""
     import numpy as np
 
-    shape: Any
+    shape: Any = shape_of_file(path)
     if path.suffix == ".npz":
         with np.load(path, allow_pickle=False) as stored:
-            shape = {name: list(stored[name].shape) for name in stored.files}
-    else:
-        shape = list(shape_of_file(path))
-    return {"key": key, "path": str(path.absolute()), "sha256": sha256_of(path), "shape": shape}
-
-
-def roots(weights: Any) -> list[str]:
-    """Return the classes that rebuild a run's model and law; none for a file, which uses the check's law."""
-    path = _path(weights)
-    if path.suffix == ".npz":
-        return []
-    from icl.runs.record import load_run
-
-    config = load_run(path).config
-    return targets(config.get("task"), config.get("model"))
+            shape = {name: stored[name].shape for name in stored.files}
+    return {"key": key, "path": str(path.absolute()), "sha256": sha256_of(path), "shape": to_json(shape)}
 
 
 def load(weights: Any, check: Any) -> Weights:
@@ -82,7 +70,7 @@ def of_run(path: Path) -> Weights:
 
 def of_model(model: Transformer, law: Law) -> Weights:
     """Return a model's weights with the law they were trained on."""
-    from icl.checks.verdict import Weights
+    from icl.checks.given import Weights
 
     parametrization = model.parametrization
     return Weights(family_name(type(parametrization)), parametrization.matrices(), law, model.activation)
@@ -92,29 +80,25 @@ def of_file(path: Path, check: Any) -> Weights:
     import numpy as np
     import torch
 
-    from icl.checks.verdict import Weights
+    from icl.checks.given import Weights
 
     def refuse(reason: str) -> InputError:
         return InputError(f"check.weights={path}: {reason}")
 
     try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
-        if size > _LARGEST:
-            raise refuse(f"unpacks to {size / 2**20:,.0f} MiB, {_LARGEST >> 20} at most")
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except InputError:
-        raise
+        arrays = arrays_in(path.read_bytes())
     except Exception as error:  # zipfile, zlib and numpy have no common one
-        raise refuse(f"not a readable .npz file ({type(error).__name__})") from None
+        raise refuse(f"not a readable .npz file ({error})") from None
     activation = str(arrays.pop("activation", "identity"))
     family = _FAMILIES.get(frozenset(arrays))
     if family is None:
         raise refuse(
             f"must hold A, A and B, or P and Q, and no other arrays; has {', '.join(sorted(arrays))}"
         )
-    width = check.law.dim + (family == "full")
+    if not hasattr(check, "prompts"):
+        raise refuse("this statement judges runs alone, which know the law of their prompts")
+    law = check.prompts()
+    width = law.dim + (family == "full")
     matrices = {}
     for name, array in arrays.items():
         if array.dtype.kind not in "iuf" or not np.isfinite(array).all():
@@ -128,26 +112,18 @@ def of_file(path: Path, check: Any) -> Weights:
     if depth < 1:
         raise refuse("must have at least one layer")
     if family == "sparse_ab":
-        matrices["B"] = matrices["B"][
-            :, : max(depth - 1, len(matrices["B"][0]) - 1)
-        ]  # the last B has no effect
-    wanted = {"B": depth - 1}
+        effective = max(depth - 1, len(matrices["B"][0]) - 1)  # the last B has no effect
+        matrices["B"] = matrices["B"][:, :effective]
     for name, matrix in matrices.items():
-        if len(matrix[0]) != wanted.get(name, depth):
-            raise refuse(f"{name} has {len(matrix[0])} layers, must have {wanted.get(name, depth)}")
-    return Weights(family, matrices, check.law, activation)
+        wanted = depth - (name == "B")
+        if len(matrix[0]) != wanted:
+            raise refuse(f"{name} has {len(matrix[0])} layers, must have {wanted}")
+    return Weights(family, matrices, law, activation)
 
 
 def family_name(cls: type) -> str:
     from icl.models import Full, LinearTransformerBlock, MultiHead, ReducedLSA, SparseA, SparseAB, YqLSA
 
-    known: dict[type, str] = {
-        SparseA: "sparse_a",
-        SparseAB: "sparse_ab",
-        Full: "full",
-        MultiHead: "multihead",
-        YqLSA: "yq_lsa",
-        LinearTransformerBlock: "ltb",
-        ReducedLSA: "reduced_lsa",
-    }
+    known: dict[type, str] = {SparseA: "sparse_a", SparseAB: "sparse_ab", Full: "full", YqLSA: "yq_lsa"}
+    known |= {MultiHead: "multihead", LinearTransformerBlock: "ltb", ReducedLSA: "reduced_lsa"}
     return known.get(cls, cls.__name__)

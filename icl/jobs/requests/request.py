@@ -1,4 +1,9 @@
-"""The interface that requests for training runs, checks and figures share."""
+"""A request is parsed: its settings are known, and nothing is imported or built.
+
+Requests for training runs, checks and figures have `kind`, `id`, `scale` and `identity`, the fingerprint that
+their record is filed under. `lookup` finds what is stored for these very settings, made by whatever code;
+`validate` builds the parts, which refuse what is impossible; `execute` does what is left to do.
+"""
 
 from __future__ import annotations
 
@@ -30,28 +35,17 @@ class Found:
 
 
 class Request(Protocol):
-    """A request, parsed: its settings are known, and nothing is imported or built."""
-
     kind: ClassVar[str]  # train | check | figure
 
     @property
     def id(self) -> str: ...
-
     @property
     def scale(self) -> str: ...
-
     @property
-    def identity(self) -> str:
-        """The fingerprint its record is filed under."""
-
-    def lookup(self, session: Session) -> Found | None:
-        """Look up the stored result for these very settings, made by whatever code."""
-
-    def validate(self) -> None:
-        """Build its parts, which refuse what is impossible. Nothing is written."""
-
-    def execute(self, session: Session) -> Document:
-        """Do the pending work; reuse a record that another process finished in the meantime."""
+    def identity(self) -> str: ...
+    def lookup(self, session: Session) -> Found | None: ...
+    def validate(self) -> None: ...
+    def execute(self, session: Session) -> Document: ...
 
 
 def lookup_or_validate(request: Request, session: Session) -> Document | None:
@@ -67,13 +61,11 @@ def lookup_or_validate(request: Request, session: Session) -> Document | None:
     return None
 
 
-def run_request(request: Request, session: Session, *, in_group: bool = False) -> Document:
-    """Return the stored document or make it; {} on ranks other than 0. `in_group`: on rank 0 of a group."""
-    if not in_group and getattr(request, "is_one_of_several_ranks", False):  # a training run
-        document: Document = request.run_on_ranks(session)  # type: ignore[attr-defined]
-        return document
+def run_request(request: Request, session: Session) -> Document:
+    """Return the stored document or make it; {} in a process that only helps to train."""
+    if getattr(request, "rank", 0):
+        return request.work(session)  # type: ignore[attr-defined, no-any-return]
     stored = lookup_or_validate(request, session)
-    say_what_is_left_out(request, session)
     if stored is not None:
         return stored
     try:
@@ -90,14 +82,6 @@ SMOKE = (
 
 def state_smoke(scale: str, session: Session) -> None:
     """State once in a session what scale=smoke takes and cannot decide."""
-    if scale == "smoke" and SMOKE not in session.cache:
+    if scale == "smoke" and not session.cache.get(SMOKE):
         session.cache[SMOKE] = True
         session.info(f"icl: {SMOKE}")
-
-
-def say_what_is_left_out(request: Request, session: Session) -> None:
-    """Report what a run leaves out of its experiment: after validation, once for all jobs of a sweep."""
-    note = getattr(request, "note", "")
-    if note and (say_what_is_left_out, request.id, note) not in session.cache:
-        session.cache[say_what_is_left_out, request.id, note] = True
-        session.info(f"icl: {request.id}: {note}")

@@ -1,51 +1,80 @@
-"""The runs in an outputs folder: listed, filtered and compared by their stored configs, without Hydra."""
+"""The runs in an outputs folder: listed, filtered and sorted by their stored configs, without Hydra."""
 
 from __future__ import annotations
 
-import os
+import functools
+import operator
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from icl.config.values import flatten
-from icl.errors import SYNONYMS, InputError, Unavailable, nearest, nearest_key
-from icl.jobs.stored.run_names import Label, differing_keys, labels_of
-from icl.runs import layout
-from icl.runs.index import StoredRun, stored_runs
+from icl.errors import SYNONYMS, InputError, nearest, nearest_key
+from icl.loggers.names import words_of
+from icl.metrics import final_risk, of_one_matrix
+from icl.runs import documents, layout
+from icl.runs.code import current_digest
+from icl.runs.record import complaint, status_of
 from icl.text import brief
 
 if TYPE_CHECKING:
-    import pandas
-
     from icl.training.load import TrainedRun
 
-_COLUMNS = ("experiment", "status", "fingerprint")  # of a run, beside its config
-_WANDB = re.compile(r"(?:offline-)?run-[^-]*-(.+)")
-_NEVER_TYPED = ("logger",)  # groups that no run is chosen by
-_PRINTED = 20  # runs of a list in Python
-_NOTHING = object()  # the value of a key that a run does not have
+_CONDITION = re.compile(r"([\w./-]+)(<=|>=|<|>)(.+)")  # of a metric's mean
+_COMPARED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_DAMAGED = (TypeError, ValueError, KeyError, AttributeError, OSError, yaml.YAMLError)  # whatever it leads to
 
 
 class ListedRun:
-    """A run in a list: `.path`, `.name`, `.date`, `.status`, `.differs`, `.metrics`, `.stale` and `.wandb`.
-
-    `.load()` returns it with its model and its curves.
+    """A run in a list: `.path`, `.name`, `.date`, `.status`, `.metrics` (means over the seeds, None where
+    undefined), `.config`, `.stale` and `.run`, its run.json. `.load()` returns it with its model and curves.
     """
 
-    def __init__(self, stored: StoredRun, label: Label, wandb: Path | None) -> None:
-        self.stored, self.wandb = stored, wandb
-        self.name, self.words, self.differs = label
-        self.path, self.experiment, self.status = stored.path, stored.experiment, stored.status
-        self.date, self.metrics, self.config = stored.date, stored.metrics, stored.config
-        self.stale = stored.stale
+    def __init__(self, place: layout.Place) -> None:
+        self.path, self.experiment, self.fingerprint = place.path.parent, place.id, place.fingerprint
+        self.config: dict[str, Any] = {}
+        self.run: dict[str, Any] = {}
+        self.metrics: dict[str, float | None] = {}
+        self.keys: dict[str, Any] = {}
+        self.date = ""
+        try:
+            self.config = documents.parse_yaml(documents.read_bytes(self.path / "config.yaml").decode())
+            self.run = documents.read_record(place.path) or {}
+            self.status, self.why = status_of(self.path, self.run)
+            self.date = str(self.run.get("ended") or self.run["started"])
+            means = {name: entry["mean"] for name, entry in self.run.get("metrics", {}).items()}
+            shown = {name: mean for name, mean in means.items() if not of_one_matrix(name)}
+            self.metrics = {name: None if mean is None else float(mean) for name, mean in shown.items()}
+            seeds = self.run.get("seeds", [])
+            self.keys = flatten({key: value for key, value in self.config.items() if key != "logger"})
+            self.keys |= self.run.get("choices", {}) | ({"seed": seeds[0]} if len(seeds) == 1 else {})
+        except _DAMAGED:
+            why = complaint(self.path, documents.read_record(place.path))
+            self.status, self.why, self.run = "damaged", why or "its run.json is damaged", {}
+        self.keys |= {"experiment": place.id, "status": self.status, "fingerprint": place.fingerprint}
+
+    @property
+    def name(self) -> str:
+        """The experiment and what was typed."""
+        return f"{self.experiment} {words_of(self.run.get('overrides', ()))}".strip()
+
+    @property
+    def risk(self) -> tuple[str, float] | None:
+        """The name and the mean of the final risk: exact, projected or sampled, or else the loss."""
+        return final_risk(self.metrics)
+
+    @functools.cached_property
+    def stale(self) -> bool | None:
+        """True of a run that was made with other code than today's; None where that code is not here."""
+        now = current_digest({"code": self.run.get("code")}, self.path)
+        return None if now is None else now != self.run.get("digest")
 
     def __repr__(self) -> str:
-        risk = self.stored.risk
         state = f"{self.status}, stale" if self.stale and self.status == "done" else self.status
-        return f"<{self.name}: {state}{f', {risk[0]} {brief(risk[1])}' if risk else ''}>"
+        return f"<{self.name}: {state}{f', {self.risk[0]} {brief(self.risk[1])}' if self.risk else ''}>"
 
     def load(self) -> TrainedRun:
         """Return the finished run with its model, as `icl.load_run(run.path)` does."""
@@ -55,183 +84,86 @@ class ListedRun:
 
     def document(self) -> dict[str, Any]:
         """Return the run's entry in the JSON of `icl runs`."""
-        stored, risk = self.stored, self.stored.risk
-        return {
-            "run_dir": str(self.path),
-            "name": self.name,
-            "experiment": self.experiment,
-            "fingerprint": stored.fingerprint,
-            "status": self.status,
-            "why": stored.why,
-            "date": self.date,
-            "seeds": list(stored.seeds),
-            "steps": stored.steps,
-            "differs": dict(self.differs),
-            "risk": None if risk is None else {"metric": risk[0], "mean": risk[1]},
-            "metrics": dict(self.metrics),
-            "notes": list(stored.notes),
-            "figure": stored.figure or None,
-            "stale": self.stale,
-            "wandb": None if self.wandb is None else str(self.wandb),
-        }
+        own = ("experiment", "fingerprint", "status", "why", "name", "date", "metrics", "stale")
+        stored = {key: self.run.get(key) for key in ("seeds", "steps", "overrides", "notes", "figure")}
+        return {"run_dir": str(self.path), **{key: getattr(self, key) for key in own}, **stored}
 
 
-class RunList(list[ListedRun]):
-    """Runs, the newest first. `.folded` counts, by figure, the figures' own runs that are left out; `.older`
-    the runs beyond those that were wanted."""
-
-    folded: Mapping[str, int] = MappingProxyType({})
-    older = 0
-
-    def __repr__(self) -> str:
-        more = [f"... and {len(self) - _PRINTED} older runs"] if len(self) > _PRINTED else []
-        return "\n".join(
-            [f"{len(self)} run{'' if len(self) == 1 else 's'}", *map(repr, self[:_PRINTED]), *more]
-        )
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """Return a row for each run, with a column for each key that differs and for each metric."""
-        try:
-            import pandas
-        except ImportError:
-            raise Unavailable("to_pandas needs pandas: pip install 'icl-theory[notebook]'") from None
-        rows = []
-        for run in self:
-            about = {"experiment": run.experiment, "status": run.status, "date": run.date, "stale": run.stale}
-            rows.append({**about, **run.differs, **run.metrics, "run_dir": str(run.path)})
-        return pandas.DataFrame(rows)
-
-
-def listed_runs(
+def list_runs(
     outputs: str | Path,
     filters: Mapping[str, Any] | None = None,
     *,
-    every: bool = False,
-    most: int | None = None,
-) -> RunList:
-    """Return the training runs below `outputs` whose stored config has the values in `filters`, at `most` so
-    many.
-
-    `every`: also the runs that figures have trained for themselves, and arrays that they have computed. A run
-    that a filter finds is never left out.
+    conditions: Sequence[str] = (),
+    sort: str | None = None,
+) -> list[ListedRun]:
+    """Return the runs below `outputs` whose stored config has the values in `filters` (one of several, if
+    they are separated by commas) and whose metrics meet the `conditions` ("exact_risk<0.2"): the newest
+    first, or those with the least mean of the metric `sort`. Of data files only the sizes are looked at.
     """
-    stored, folded = stored_runs(outputs), Counter[str]()
-    if filters:
-        stored = _filtered(stored, filters)
-    elif not every:
-        own = [run for run in stored if not run.figure and run.is_training]
-        folded.update(run.figure or run.experiment for run in stored if run.figure or not run.is_training)
-        stored = own
-    found = described(stored[:most], Path(outputs).absolute())
-    found.folded, found.older = folded, len(stored) - len(found)
-    return found
+    places = [place for place in layout.walk(Path(outputs).absolute()) if place.kind == layout.RUNS]
+    runs = sorted(map(ListedRun, places), key=lambda run: (run.date, str(run.path)), reverse=True)
+    keys = list(dict.fromkeys(key for run in runs for key in run.keys))
+    metrics = list(dict.fromkeys(name for run in runs for name in run.metrics))
+    for given, value in (filters or {}).items() if runs else ():
+        key, values = _key(given, keys), _alternatives(value)
+        runs = [run for run in runs if key in run.keys and any(_same(run.keys[key], one) for one in values)]
+    for condition in conditions:
+        name, compare, bound = _parsed(condition, metrics)
+        runs = [run for run in runs if (mean := run.metrics.get(name)) is not None and compare(mean, bound)]
+    if sort is not None:
+        name = _metric(sort, metrics)
+        known = [(mean, run) for run in runs if (mean := run.metrics.get(name)) is not None]
+        runs = [run for _, run in sorted(known, key=operator.itemgetter(0))]
+    return runs
 
 
-def described(stored: Sequence[StoredRun], outputs: Path) -> RunList:
-    """Return the runs with their names, what differs between them, and their W&B folders."""
-    logged, labels = _wandb_folders(outputs), labels_of(stored)
-    return RunList(
-        ListedRun(run, label, logged.get(run.wandb_id)) for run, label in zip(stored, labels, strict=True)
-    )
+def is_condition(text: str) -> bool:
+    return _CONDITION.fullmatch(text) is not None
 
 
-def find_run(outputs: str | Path, given: str, key: str) -> ListedRun:
-    """Return the run that `given` names: its folder, its place below runs/, or the beginning of its
-    fingerprint. An error begins with `key`."""
-    stored, top = listed_runs(outputs, every=True), Path(outputs).absolute()
-    folders = {Path(given).expanduser().absolute(), top / layout.RUNS / given}
-    found = [run for run in stored if run.path in folders]
-    if not found and re.fullmatch(r"[0-9a-f]{1,12}", given):
-        found = [run for run in stored if run.path.name.startswith(given)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(f"{run.experiment}/{run.path.name}" for run in found[:4])
-        raise InputError(
-            f"{key}={given}: {len(found)} runs begin so: {names}{' ...' if len(found) > 4 else ''}"
-        )
-    known = [f"{run.experiment}/{run.path.name}" for run in stored]
-    what = f"must be the folder of a run in {top}, or the beginning of its fingerprint"
-    raise InputError(f"{key}={given}: {what}{nearest(given, known)}")
+def _parsed(condition: str, metrics: Sequence[str]) -> tuple[str, Any, float]:
+    match = _CONDITION.fullmatch(condition)
+    if match is None:
+        raise InputError(f"{condition}: must be a condition, such as exact_risk<0.2")
+    try:
+        return _metric(match[1], metrics), _COMPARED[match[2]], float(match[3])
+    except InputError:
+        raise
+    except ValueError:
+        raise InputError(f"{condition}: must compare with a number") from None
 
 
-def compare(first: ListedRun, second: ListedRun) -> dict[str, Any]:
-    """Return the document of `icl runs compare A B`: the keys that differ, and all metrics, of both."""
-    of_first, of_second = differing_keys([first.config, second.config])
-    keys = dict.fromkeys((*of_first, *of_second))
-    metrics = dict.fromkeys((*first.metrics, *second.metrics))
-    return {
-        "a": str(first.path),
-        "b": str(second.path),
-        "names": [first.name, second.name],
-        "experiments": [first.experiment, second.experiment],
-        "status": [first.status, second.status],
-        "differs": {key: {"a": of_first.get(key), "b": of_second.get(key)} for key in keys},
-        "metrics": {key: {"a": first.metrics.get(key), "b": second.metrics.get(key)} for key in metrics},
-    }
-
-
-def _filtered(stored: Sequence[StoredRun], filters: Mapping[str, Any]) -> list[StoredRun]:
-    """Return the runs that have all these values. A key that no run has is refused."""
-    keys = _keys(stored)
-    left = list(stored)
-    for given, value in filters.items() if keys else ():
-        key = _key(given, keys)
-        left = [run for run in left if _same(_value(run, key), value)]
-    return left
-
-
-def _keys(stored: Sequence[StoredRun]) -> list[str]:
-    """Return the keys that runs can be chosen by; most runs share the groups of their configs."""
-    nodes = {
-        (top, id(node)): node for run in stored for top, node in run.config.items() if top not in _NEVER_TYPED
-    }
-    choices = {id(run.choices): run.choices for run in stored}
-    found = [key for (top, _), node in nodes.items() for key in flatten(node, top)]
-    options = [group for chosen in choices.values() for group in chosen]
-    return list(dict.fromkeys([*_COLUMNS, "seed", *options, *found])) if stored else []
-
-
-def _value(run: StoredRun, key: str) -> Any:
-    if key in _COLUMNS:
-        return getattr(run, key)
-    if key in run.choices:
-        return run.choices[key]
-    if key == "seed":
-        return run.seeds[0] if len(run.seeds) == 1 else _NOTHING
-    node: Any = run.config
-    for name in key.split("."):
-        if not isinstance(node, Mapping) or name not in node:
-            return _NOTHING
-        node = node[name]
-    return node
+def _metric(name: str, known: Sequence[str]) -> str:
+    if known and name not in known:
+        raise InputError(f"{name}: no run has this metric{nearest(name, known)}")
+    return name
 
 
 def _key(given: str, known: Sequence[str]) -> str:
     """Return the key that was meant: as it is stored, its last part (lr), or a synonym of that (n, d, L)."""
-    if given in known:
-        return given
     short = [key for key in known if key.rpartition(".")[2] in (given, SYNONYMS.get(given))]
-    if len(short) == 1:
-        return short[0]
+    if given in known or len(short) == 1:
+        return given if given in known else short[0]
     if short:
         raise InputError(f"{given}: must be one of {', '.join(short)}")
     raise InputError(f"{given}: no run's config has this key{nearest_key(given, known)}")
+
+
+def _alternatives(value: Any) -> list[Any]:
+    """Return the values that are separated by commas outside of brackets."""
+    return re.split(r",(?![^\[{(]*[\])}])", value) if isinstance(value, str) else [value]
 
 
 def _same(stored: Any, given: Any) -> bool:
     """Return whether a stored value is the one given, as text or as a value."""
     if isinstance(given, str):
         given = given.strip("'\"") if isinstance(stored, str) else _read(given)
-    if isinstance(stored, list | tuple) and isinstance(given, list | tuple):
-        return len(stored) == len(given) and all(map(_same, stored, given))
+    given = list(given) if isinstance(given, tuple) else given
     return bool(stored == given) and isinstance(stored, bool) == isinstance(given, bool)
 
 
 def _read(text: str) -> Any:
     """Return a value as Hydra would read it."""
-    import yaml
-
     try:
         return float(text)
     except ValueError:
@@ -240,13 +172,3 @@ def _read(text: str) -> Any:
         return yaml.safe_load(text)
     except yaml.YAMLError:
         return text
-
-
-def _wandb_folders(outputs: Path) -> dict[str, Path]:
-    """Return W&B's newest folder of each run id."""
-    try:
-        names = sorted(os.listdir(outputs / "wandb"))
-    except OSError:
-        return {}
-    found = {name: _WANDB.fullmatch(name) for name in names}
-    return {match[1]: outputs / "wandb" / name for name, match in found.items() if match}

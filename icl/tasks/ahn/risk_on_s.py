@@ -12,7 +12,7 @@ from torch import Tensor
 
 from icl.tasks.law import Law, Model, RiskFunction
 from icl.tasks.linear_regression import is_linear_regression
-from icl.theory.ahn.invariant_risk import InvariantRisk, scalars_on_s
+from icl.theory.ahn.invariant_risk import InvariantRisk
 
 
 def risk_on_s(model: Any, law: Law) -> RiskFunction | None:
@@ -47,3 +47,17 @@ def risk_on_s(model: Any, law: Law) -> RiskFunction | None:
         return torch.tensor(values, dtype=torch.float64)
 
     return risk
+
+
+def scalars_on_s(A_LDD: Tensor, Sigma: Tensor, B_LDD: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Nearest point of S in whitened coordinates: a_L and, with B given ((11)'s sign of A), beta_L = a_L b_L.
+
+    Sigma^{1/2} A Sigma^{1/2} and Sigma^{-1/2} B Sigma^{1/2} are projected on the multiples of I. Leading
+    axes allowed.
+    """
+    dim = Sigma.shape[-1]
+    a_L = (A_LDD * Sigma.mT.unsqueeze(-3)).sum((-1, -2)) / dim
+    if B_LDD is None:
+        return a_L, a_L.new_zeros(a_L.shape)
+    b_L = B_LDD.diagonal(dim1=-2, dim2=-1).mean(-1)
+    return -a_L, -a_L * b_L

@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from flint import fmpq
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
-from torch import Tensor
+from scipy.optimize import least_squares, minimize
 
-from icl.theory.quadrature import MAX_NODES, gauss_rule, smallest_square
-from icl.theory.wishart import trace_moment
+from icl.theory.quadrature import MAX_NODES, gauss_rule
+from icl.theory.wishart import best_polynomial, covariance_moments, trace_moment
 
 Array = NDArray[np.float64]
 
@@ -126,13 +126,14 @@ class InvariantRisk:
     def derivatives(self, a_L: Sequence[float], beta_L: Sequence[float] = ()) -> Derivatives:
         return self._derivatives(self._variables(a_L, beta_L))
 
-    def lower_bound(self) -> Fraction:
+    def lower_bound(self) -> fmpq:
         """Return the least risk of any polynomial q of this degree with q(0) = 1, a lower bound for the
         family on S.
 
         Without B it is attained (`optimum`).
         """
-        return smallest_square(self.moments, self.degree)
+        moments = covariance_moments(self.dim, self.context, 2 * self.degree + 1)
+        return best_polynomial(moments, self.degree)[1]
 
     def optimum(self) -> PolynomialMinimum:
         """Theorem 3's set: the global minimum on S, unique up to the order of the layers.
@@ -172,6 +173,22 @@ class InvariantRisk:
             else:
                 minima[known] = replace(minima[known], found=minima[known].found + 1)
         return sorted(minima, key=lambda minimum: minimum.risk)
+
+    def descend(self, theta: Sequence[float]) -> list[float]:
+        """Return the local minimum below a point, by a trust region, which leaves no basin, and
+        Newton's method."""
+
+        def at(theta_V: Array) -> Derivatives:
+            return self._derivatives(theta_V)
+
+        result: Any = minimize(
+            lambda theta_V: at(theta_V).value,
+            np.array(theta),
+            jac=lambda theta_V: at(theta_V).gradient_V,
+            hess=lambda theta_V: at(theta_V).hessian_VV,
+            method="trust-exact",
+        )
+        return list(self._polish(result.x).tolist())
 
     def _start(self, rng: np.random.Generator) -> Array:
         """Inverse step sizes spread over the spectrum; B from none to a Newton-like correction."""
@@ -270,15 +287,12 @@ class InvariantRisk:
         return a, [*beta, *([0] * (self.layers - len(beta)))]
 
 
-def scalars_on_s(A_LDD: Tensor, Sigma: Tensor, B_LDD: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Nearest point of S in whitened coordinates: a_L and, with B given ((11)'s sign of A), beta_L = a_L b_L.
-
-    Sigma^{1/2} A Sigma^{1/2} and Sigma^{-1/2} B Sigma^{1/2} are projected on the multiples of I. Leading
-    axes allowed.
-    """
-    dim = Sigma.shape[-1]
-    a_L = (A_LDD * Sigma.mT.unsqueeze(-3)).sum((-1, -2)) / dim
-    if B_LDD is None:
-        return a_L, a_L.new_zeros(a_L.shape)
-    b_L = B_LDD.diagonal(dim1=-2, dim2=-1).mean(-1)
-    return -a_L, -a_L * b_L
+def conditions(beta_L: np.ndarray, s_BD: np.ndarray) -> list[np.ndarray]:
+    """Return the condition number of X_l X_l^T, whitened, by layer, of each prompt with first spectrum s: the
+    eigenvalues are s p^2."""
+    p_BD, found = np.ones_like(s_BD), []
+    for beta in (*beta_L, 0.0):
+        moved_BD = s_BD * p_BD**2
+        found.append(moved_BD.max(1) / moved_BD.min(1))
+        p_BD = p_BD * (1 - beta * moved_BD)
+    return found

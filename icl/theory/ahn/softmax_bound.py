@@ -36,6 +36,8 @@ from numpy.typing import NDArray
 from scipy import special
 from scipy.optimize import isotonic_regression
 
+from icl.theory.closed_forms import isotropic_risk
+
 Array = NDArray[np.float64]
 
 LEAST_DIM = 3  # below it the mean of tau (1 - cosine) need not increase with tau, see `_cell_ends`
@@ -77,6 +79,16 @@ def softmax_share(t_MN: Array, confidence: float) -> Share:
 def linear_share(t_MN: Array, confidence: float) -> Share:
     """Bound the same for linear attention."""
     return _share(iter([np.square(t_MN).sum(1)]), 1, confidence)
+
+
+def excess_bounds(t_MN: Array, dim: int, confidence: float, boxes: int) -> tuple[float, float, float]:
+    """Return a lower bound of every softmax head's excess over the linear optimum, relative, the most that
+    more boxes can make of it, and the latter for linear attention."""
+    share, linear = softmax_share(t_MN, confidence), linear_share(t_MN, confidence)
+    gain = min(1.0, most_gain(dim, share, boxes).value) if dim >= LEAST_DIM else 1.0  # no bound
+    gains = gain, *(float(its.above(np.array(dim - 1.0))) for its in (share, linear))
+    low, limit, of_linear = (dim * (1 - g) / isotropic_risk(dim, t_MN.shape[1]) - 1 for g in gains)
+    return low, limit, of_linear
 
 
 def _softmax_parts(t_MN: Array) -> Iterator[Array]:

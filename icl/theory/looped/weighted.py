@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from icl.theory.plane_rule import plane_rule
+
 Array = NDArray[np.float64]
 
 
@@ -42,3 +44,8 @@ class WeightedRisk:
             slope_JDD += back_JDD @ powers[k]
             back_JDD = M_JDD @ back_JDD
         return value, -2 * np.einsum("jik,jkl->il", self.G_JDD, slope_JDD)
+
+
+def plane_risk(context: int, layers: int) -> WeightedRisk:
+    """Return f at d = 2 as a weighted sum of squares, for any A and with its gradient."""
+    return WeightedRisk(*plane_rule(context, 2 * layers), layers)

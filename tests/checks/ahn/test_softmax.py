@@ -2,37 +2,20 @@ import numpy as np
 import pytest
 import torch
 
+from icl.checks.ahn import softmax_heads
 from icl.checks.ahn.softmax import Softmax
-from icl.checks.ahn.support import softmax_heads
-from icl.checks.ahn.support.softmax_heads import SoftmaxHeads, losses
+from icl.checks.ahn.softmax_heads import SoftmaxHeads, losses
 from icl.errors import InputError
 from icl.models import LinearTransformer, MultiHead
 from icl.random import generator
-from icl.theory.closed_forms import isotropic_risk
-from tests.checks.asking import held
 
 SMALL = {"dim": 2, "context": 8, "heads": [1], "starts": 2, "samples": 4000, "boxes": 256}
 
 
-# the bound is above the margin with few boxes
-DECIDED = {"dim": 8, "context": 20, "heads": [1], "starts": 2, "samples": 600, "boxes": 5000}
-
-
-@pytest.mark.usefixtures("short_searches")
-def test_one_head_of_softmax_is_worse_and_linear_attention_is_not():
-    measured = held(Softmax(**DECIDED)).measured
-    assert measured["excess_bound"] < measured["excess_low"]
-    assert measured["linear_optimum"] == isotropic_risk(8, 20)
-
-
 def test_what_the_bound_does_not_decide_says_why():
-    finding = Softmax(**SMALL).measure()
-    assert finding.verdict == "undecided" and finding.control.rejected
-    assert finding.measured["excess_bound"] == -1 and "check.dim of at least 3" in finding.notes[0]
-    assert finding.measured["linear_found"] == pytest.approx(isotropic_risk(2, 8), rel=0.05)
-    note = Softmax(**DECIDED)._note("undecided", 0.01, 0.3)
-    assert "check.boxes=40000" in note and "30.0% at most" in note
-    assert "no number of boxes" in Softmax(**DECIDED)._note("undecided", 0.01, 0.04)
+    assert Softmax(**SMALL).decide().reasons == ["the bound needs check.dim of at least 3"]
+    assert "check.boxes=64000 raises it, to 30.0% at most" in Softmax()._why(0.01, 0.3)
+    assert "no number of boxes" in Softmax()._why(0.01, 0.04)
 
 
 def test_both_signs_of_the_labels_are_tried(mutate):
@@ -43,13 +26,13 @@ def test_both_signs_of_the_labels_are_tried(mutate):
     assert by_sign[1] < 0.9 * by_sign[-1]
     signs = []
     mutate(SoftmaxHeads, "descend", lambda right, it, H, s, *more: signs.append(s) or right(it, H, s, *more))
-    Softmax(**SMALL).measure()
+    Softmax(**SMALL).decide()
     assert set(signs) == {-1, 1}
 
 
 @pytest.mark.parametrize("activation", ["softmax", "identity"])
 def test_losses_are_those_of_the_models(activation):
-    law = Softmax(dim=3, context=6).law
+    law = Softmax(dim=3, context=6).search().law
     prompt = law.token_prompts([generator(0, "check")], 20)
     model = MultiHead(3, 1, heads=2, init_std=0.5)
     model.initialise([0])

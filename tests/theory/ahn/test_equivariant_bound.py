@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from icl.tasks.expected_traces import sparse_a_risk
 from icl.tasks.wishart import draw_wishart
 from icl.theory.ahn.equivariant_bound import equivariant_bound, equivariant_optimum, terms_of
 from icl.theory.ahn.invariant_risk import InvariantRisk
-from icl.theory.expected_traces import sparse_a_risk
 from icl.theory.wishart import product_moment
 
 

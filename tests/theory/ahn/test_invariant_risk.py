@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize_scalar
 
-from icl.theory.ahn.invariant_risk import InvariantRisk, scalars_on_s
+from icl.tasks.ahn.risk_on_s import scalars_on_s
+from icl.theory.ahn.invariant_risk import InvariantRisk
 from tests.theory.ahn.rationals import exact_value
 from tests.theory.drawing import covariance, draw, eye
 

@@ -1,12 +1,14 @@
-"""Tests of the limits against integrals over Marchenko and Pastur's law, and of the ridge's root."""
+"""Tests of the limits against integrals over Marchenko and Pastur's law, and the published code."""
 
 import math
 
 import numpy as np
 import pytest
+from flint import acb, arb, ctx, fmpq
 from scipy.optimize import brentq
 
-from icl.theory.lu.limits import Limit, resolvent
+from icl.theory.lu.limits import Limit, gap_of_long_prompts, plotted, resolvent
+from icl.theory.rationals import rational
 
 # (alpha, kappa, tau, rho)
 SETTINGS = [
@@ -96,79 +98,83 @@ def equivalent(alpha, kappa, tau, rho, ridge):
 @pytest.mark.parametrize("at", SETTINGS)
 def test_the_ridgeless_errors_are_those_of_the_integrals(at):
     new, old, _ = equivalent(*at, 0)
-    assert Limit(*at).icl == pytest.approx(new, rel=1e-10)
-    assert Limit(*at).idg == pytest.approx(old, rel=1e-10)
+    assert ridgeless(at) == pytest.approx((new, old), rel=1e-10)
+    assert plotted(*at) == pytest.approx((new, old), rel=1e-10)
 
 
 @pytest.mark.parametrize("ridge", RIDGES)
 @pytest.mark.parametrize("at", [*SETTINGS[:-1], (10, 0.5, 1, 0.01), (2, 5, 1, 0)])
 def test_the_errors_with_a_ridge_are_those_of_the_integrals(at, ridge):
     *both, e = equivalent(*at, ridge)
-    assert Limit(*at).ridge(ridge) == pytest.approx(both, rel=1e-9)
-    assert Limit(*at).effective_ridge(ridge) == pytest.approx(e, rel=1e-10)
-
-
-@pytest.mark.parametrize("ridge", RIDGES[1:])
-@pytest.mark.parametrize("at", SETTINGS[:-1])
-def test_the_root_is_the_only_one_and_that_of_a_polynomial(at, ridge):
-    """Find all roots: with u = (1 - tau) e + tau ridge, M = u / e^2 solves the quadratic equation of
-    M_kappa(e + x*)."""
-    limit = Limit(*at)
-    tau, more, x = limit.tau, 1 / limit.kappa, limit.x
-    e, u = np.poly1d([1, 0]), np.poly1d([1 - tau, tau * ridge])
-    quartic = e**4 - (e + x + 1 - more) * u * e**2 - more * (e + x) * u**2
-    roots = [z.real for z in quartic.roots if abs(z.imag) < 1e-9 * abs(z) and z.real > 0]
-    found = limit.effective_ridge(ridge)
-    assert min(abs(root / found - 1) for root in roots) < 1e-10
-
-    def excess(e):
-        return 1 - tau + tau * ridge / e - e * resolvent(limit.kappa, e + x)
-
-    beyond = np.geomspace(1e-6, 1e6, 400) * found
-    assert (np.diff([excess(e) for e in beyond]) <= 0).all()
-    assert excess(found * (1 - 1e-9)) > 0 > excess(found * (1 + 1e-9))
+    assert plotted(*at, ridge) == pytest.approx(both, rel=1e-9)
+    assert float(Limit.at(*at).effective_ridge(rational(ridge))) == pytest.approx(e, rel=1e-10)
 
 
 @pytest.mark.parametrize("at", PUBLISHED)
 def test_the_ridgeless_errors_are_those_of_the_published_code(at):
-    assert (Limit(*at).icl, Limit(*at).idg) == pytest.approx(PUBLISHED[at], rel=1e-13)
+    assert ridgeless(at) == pytest.approx(PUBLISHED[at], rel=1e-13)
 
 
 @pytest.mark.parametrize("at", PUBLISHED_RIDGE)
-def test_the_errors_with_a_ridge_are_those_of_the_published_code(at, monkeypatch):
+def test_the_errors_with_a_ridge_are_those_of_the_published_code(at):
     """Compare to 1e-6, and to 1e-12 at its root, which it rounds to six decimals."""
-    published, limit, ridge = PUBLISHED_RIDGE[at], Limit(*at[:4]), at[4]
-    assert limit.ridge(ridge)[0] == pytest.approx(published, rel=1e-6)
-    rounded = round(limit.effective_ridge(ridge), 6)
-    monkeypatch.setattr(Limit, "effective_ridge", lambda self, ridge: rounded)
-    assert limit.ridge(ridge)[0] == pytest.approx(published, rel=1e-12)
+    published, limit, ridge = PUBLISHED_RIDGE[at], Limit.at(*at[:4]), rational(at[4])
+    root = limit.effective_ridge(ridge)
+    assert float(limit.errors(root)[0]) == pytest.approx(published, rel=1e-6)
+    assert float(limit.errors(arb(round(float(root), 6)))[0]) == pytest.approx(published, rel=1e-12)
 
 
-def test_the_published_code_takes_for_a_root_where_its_search_stopped(monkeypatch):
+def test_the_published_code_takes_for_a_root_where_its_search_stopped():
     """At lambda = 1e-6 none of its hundred starts converges; its 0.6346 is the formula at 0.101109, where the
     equation's two sides differ by 1.3. Its own ridgeless value is 0.8912."""
-    limit = Limit(10, 0.5, 2, 0.01)
-    assert limit.ridge(1e-6)[0] == pytest.approx(PUBLISHED[10, 0.5, 2, 0.01][0], rel=1e-4)
-    monkeypatch.setattr(Limit, "effective_ridge", lambda self, ridge: 0.101109)
-    assert limit.ridge(1e-6)[0] == pytest.approx(0.6345972326627006, rel=1e-12)
+    assert plotted(10, 0.5, 2, 0.01, 1e-6)[0] == pytest.approx(PUBLISHED[10, 0.5, 2, 0.01][0], rel=1e-4)
+    searched = Limit.at(10, 0.5, 2, 0.01).errors(arb(0.101109))[0]
+    assert float(searched) == pytest.approx(0.6345972326627006, rel=1e-12)
 
 
 def test_a_small_ridge_is_none_away_from_the_threshold():
     for at in SETTINGS[:-1]:
-        limit = Limit(*at)
-        assert limit.ridge(1e-11) == pytest.approx((limit.icl, limit.idg), rel=1e-6)
-    assert Limit(10, 0.5, 1, 0.01).icl == Limit(10, 0.5, 1, 0.01).idg == math.inf
+        assert plotted(*at, 1e-11) == pytest.approx(ridgeless(at), rel=1e-6)
+    assert plotted(10, 0.5, 1, 0.01) == (math.inf, math.inf)
 
 
 def test_new_tasks_are_old_ones_where_every_prompt_has_its_own():
     for tau in (0.4, 1.7):
-        limit = Limit(6, math.inf, tau, 0.1)
-        assert limit.icl == pytest.approx(limit.idg) and limit.ridge(0.3)[0] == pytest.approx(
-            limit.ridge(0.3)[1]
-        )
+        for ridge in (0.0, 0.3):
+            new, old = plotted(6, math.inf, tau, 0.1, ridge)
+            assert new == pytest.approx(old)
 
 
-def test_the_resolvent_keeps_its_digits_where_few_tasks_and_many_examples_cancel():
-    """Take few tasks, which leave 1 - kappa of the directions without any: M(x) is about (1 - kappa) / x."""
-    assert resolvent(0.3, 1e-12) * 1e-12 == pytest.approx(0.7, rel=1e-11)
-    assert resolvent(4, 1e-12) == pytest.approx(4 / 3, rel=1e-11)
+def resolvent_by_integral(more: fmpq, x: fmpq) -> arb:
+    """Return M(x) by integration over the law, for more > 0: r = 1 + more + 2 sqrt(more) cos t has density
+    sin^2 t / r on (0, pi), times 2 / pi, and for more > 1 an atom of mass 1 - 1 / more at 0."""
+    root, atom = arb(more).sqrt(), max(1 - 1 / more, fmpq(0))
+
+    def density(t: acb, _: bool) -> acb:
+        r = 1 + more + 2 * root * t.cos()
+        return (t.sin() ** 2 / r if more != 1 else (1 - t.cos()) / 2) / (x + r)
+
+    return 2 / arb.pi() * acb.integral(density, 0, acb(arb.pi())).real + atom / x
+
+
+@pytest.mark.parametrize("more", ["3/10", "1", "7/2"])
+@pytest.mark.parametrize("x", ["1/1000", "1/7", "40"])
+def test_the_resolvent_is_the_integral_over_the_law(more, x):
+    more, x = rational(more), rational(x)
+    with ctx.workprec(128):
+        closed, integral = resolvent(more, arb(x)), resolvent_by_integral(more, x)
+        assert closed.overlaps(integral) and closed.rad() + integral.rad() < 1e-10 * closed
+
+
+@pytest.mark.parametrize("kappa", ["1/5", "9/10", "1", "5/4", "5"])
+def test_the_limit_of_long_prompts_is_that_of_the_formulas(kappa):
+    kappa = rational(kappa)
+    with ctx.workprec(256):
+        far = [Limit.at(fmpq(10) ** k, kappa, math.inf, 0.1) for k in (8, 16)]
+        off = [abs(limit.icl - limit.idg - gap_of_long_prompts(kappa)) for limit in far]
+        assert off[1] < 1.01e-4 * off[0] < 1e-7
+
+
+def ridgeless(at):
+    limit = Limit.at(*at)
+    return float(limit.icl), float(limit.idg)

@@ -1,0 +1,174 @@
+"""Eq. (11) with one direction u = e_1 apart: A_l = a_l (I - u u^T) + a'_l u u^T and B_l likewise, whitened.
+
+Let 1/eps be the scalar of the last B along u and c eps^2 that of the last A. The last layer reads the
+covariates' u-part, (eps u^T + u^T G A) x / eps, twice, so that the risk is a polynomial in eps and c: it goes
+through eps = 0, where the last B is infinite and the last A is 0 along u.
+Rotations that keep u split all weights into blocks that the Hessian does not mix. One copy of each: `vector`
+are the entries (u, v) and (v, u), `symmetric` and `antisymmetric` those of (v, v'), v and v' orthogonal to u;
+`family` are the scalars.
+M matrices, the A's and then the B's, L layers, B prompts, D covariates, V scalars, X directions of a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from torch import Tensor
+
+from icl.checks.statement import Sample
+from icl.models.gram import sparse_expected_risk
+from icl.tasks.tilted import draw_tilted, inflations_for
+from icl.theory.ahn.invariant_risk import PolynomialMinimum
+from icl.weighted import stratified_error
+
+Array = NDArray[np.float64]
+
+STEP = 1e-3  # of the differences of gradients, in units of each matrix's other scalar
+LEAST_UNIT = 0.05  # of that
+BLOCK = 20_000  # prompts at a time
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedPrompts:
+    """Prompts that show the risk's tail, with their weights."""
+
+    S_1DDB: Tensor
+    weight_B: Tensor
+    components: int
+
+    @classmethod
+    def draw(
+        cls, rng: np.random.Generator, dim: int, context: int, layers: int, count: int
+    ) -> WeightedPrompts:
+        inflations = inflations_for(3**layers - 1, context, dim)
+        W_BDD, weight_B = draw_tilted(rng, context, dim, count, inflations)
+        S_1DDB = torch.from_numpy(W_BDD).movedim(0, -1).contiguous()[None]
+        return cls(S_1DDB, torch.from_numpy(weight_B), len(inflations))
+
+    def terms(self, M_MDD: Tensor) -> Tensor:
+        """(B,), whose mean is the risk."""
+        layers, white_1DD = (len(M_MDD) + 1) // 2, torch.eye(M_MDD.shape[-1], dtype=torch.float64)[None]
+        A_1LDD, B_1LDD = M_MDD[None, :layers], M_MDD[None, layers:]
+        parts = [
+            sparse_expected_risk(A_1LDD, B_1LDD, S_1DDB, white_1DD, white_1DD)[0]
+            for S_1DDB in self.S_1DDB.split(BLOCK, -1)
+        ]
+        return self.weight_B * torch.cat(parts)
+
+    def gradient(self, M_MDD: Tensor) -> Tensor:
+        leaf_MDD = M_MDD.clone().requires_grad_()
+        return torch.autograd.grad(self.terms(leaf_MDD).mean(), leaf_MDD)[0]
+
+    def mean(self, terms_B: Tensor) -> Sample:
+        return Sample(float(terms_B.mean()), stratified_error(terms_B.numpy(), self.components))
+
+    def along(self, ends: Sequence[Tensor], apart: float) -> tuple[Sample, Sample]:
+        """Return the risk halfway between two points and its derivative from the second to the first, where
+        a parameter differs by `apart`: the differences are those of each prompt."""
+        first_B, second_B = map(self.terms, ends)
+        return self.mean((first_B + second_B) / 2), self.mean((first_B - second_B) / apart)
+
+
+@dataclass(frozen=True, eq=False)
+class OddDirection:
+    """Scalars of such weights: theta_V holds those of the directions orthogonal to u, by matrix, then those
+    along u, with c for the last A and none for the last B."""
+
+    dim: int
+    layers: int
+
+    def matrices(self, theta_V: Tensor, eps: float) -> Tensor:
+        L, M = self.layers, 2 * self.layers - 1
+        others_M, along = theta_V[:M], theta_V[M:]
+        along_M = torch.cat(
+            [along[: L - 1], along[L - 1 : L] * eps**2, along[L:], along.new_tensor([1 / eps])]
+        )
+        u_DD = torch.zeros(self.dim, self.dim, dtype=torch.float64)
+        u_DD[0, 0] = 1
+        rest_DD = torch.eye(self.dim, dtype=torch.float64) - u_DD
+        return others_M[:, None, None] * rest_DD + along_M[:, None, None] * u_DD
+
+    def begin(self, minimum: PolynomialMinimum, prompts: WeightedPrompts, eps: float) -> Array:
+        """Return the scalars of a point of S, with the best c for this eps: the risk is quadratic in it."""
+        scalars_M = np.concatenate([-minimum.a_L, minimum.b_L])
+        theta_V = np.concatenate([scalars_M, scalars_M[:-1]])
+        at = 3 * self.layers - 2
+        values = []
+        for c in (-1.0, 0.0, 1.0):
+            theta_V[at] = c
+            values.append(self.risk(prompts, theta_V, eps))
+        low, middle, high = values
+        theta_V[at] = (low - high) / (2 * (low + high - 2 * middle))
+        return theta_V
+
+    def risk(self, prompts: WeightedPrompts, theta_V: Array, eps: float) -> float:
+        return float(prompts.terms(self.matrices(torch.from_numpy(theta_V), eps)).mean())
+
+    def fit(self, prompts: WeightedPrompts, theta_V: Array, eps: float) -> Array:
+        """Return the best scalars at this eps on these prompts."""
+        unit = self.risk(prompts, theta_V, eps)
+
+        def value(point_V: Array) -> tuple[float, Array]:
+            variable_V = torch.from_numpy(point_V.copy()).requires_grad_()
+            mean = prompts.terms(self.matrices(variable_V, eps)).mean() / unit
+            return mean.item(), torch.autograd.grad(mean, variable_V)[0].numpy()
+
+        run = minimize(value, theta_V, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 400})
+        return np.asarray(run.x)
+
+    def least_curvature(self, prompts: WeightedPrompts, theta_V: Array, eps: float) -> float:
+        """Return the least eigenvalue of the Hessian across the valley, in units in which its diagonal is 1
+        or -1: without eps, and without the rotation of u, which changes no risk."""
+        M_MDD = self.matrices(torch.from_numpy(theta_V), eps)
+        return min(self._least(prompts, M_MDD, block, eps) for block in self.blocks().values())
+
+    def blocks(self) -> dict[str, list[tuple[int, Tensor]]]:
+        """Return one copy of the directions of each block: a matrix, and what is added to it."""
+        unit_DDDD = torch.eye(self.dim**2, dtype=torch.float64).view(*[self.dim] * 4)
+        rest_DD = torch.eye(self.dim, dtype=torch.float64) - unit_DDDD[0, 0]
+        units = {"vector": [unit_DDDD[0, 1], unit_DDDD[1, 0]], "family": [rest_DD, unit_DDDD[0, 0]]}
+        if self.dim > 2:
+            units["symmetric"] = [unit_DDDD[1, 2] + unit_DDDD[2, 1]]
+            units["antisymmetric"] = [unit_DDDD[1, 2] - unit_DDDD[2, 1]]
+        blocks = {
+            name: [(k, unit_DD) for k in range(2 * self.layers - 1) for unit_DD in of_one]
+            for name, of_one in units.items()
+        }
+        blocks["family"].pop()  # eps
+        return blocks
+
+    def _least(
+        self, prompts: WeightedPrompts, M_MDD: Tensor, block: Sequence[tuple[int, Tensor]], eps: float
+    ) -> float:
+        steps_XMDD = torch.zeros(len(block), *M_MDD.shape, dtype=torch.float64)
+        for x, (k, unit_DD) in enumerate(block):
+            steps_XMDD[x, k] = max(LEAST_UNIT, float(M_MDD[k, 1, 1].abs())) * self._scaled(k, unit_DD, eps)
+        ends = [
+            [prompts.gradient(M_MDD + sign * STEP * step_MDD) for sign in (1, -1)] for step_MDD in steps_XMDD
+        ]
+        change_XMDD = torch.stack([(up - down) / (2 * STEP) for up, down in ends])
+        hessian_XX = (change_XMDD.flatten(1) @ steps_XMDD.flatten(1).T).numpy()
+        size_X = np.sqrt(np.abs(np.diag(hessian_XX)))
+        unit_XX = (hessian_XX + hessian_XX.T) / (2 * np.outer(size_X, size_X))
+        turn_DD = torch.zeros_like(M_MDD[0])
+        turn_DD[0, 1], turn_DD[1, 0] = 1, -1
+        turned_V = (M_MDD @ turn_DD - turn_DD @ M_MDD).flatten()
+        steps_XV = steps_XMDD.flatten(1)
+        tangent_X = size_X * (steps_XV @ turned_V / steps_XV.square().sum(1)).numpy()
+        if tangent_X.any():  # in `vector` alone
+            axes_XY = np.linalg.svd(tangent_X[None])[2][1:].T
+            unit_XX = axes_XY.T @ unit_XX @ axes_XY
+        return float(np.linalg.eigvalsh(unit_XX)[0])
+
+    def _scaled(self, k: int, unit_DD: Tensor, eps: float) -> Tensor:
+        """Scale a direction of matrix k so that its effect has a limit at eps = 0."""
+        scale_D = torch.ones(self.dim, dtype=torch.float64)
+        scale_D[0] = eps
+        if k == self.layers - 1:
+            return scale_D[:, None] * unit_DD * scale_D
+        return unit_DD / scale_D[:, None] if k == 2 * self.layers - 2 else unit_DD

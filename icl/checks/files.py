@@ -1,0 +1,66 @@
+"""The statements of a user's own file."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import fields
+from inspect import isabstract
+from pathlib import Path
+from typing import Any
+
+from icl.checks.statement import Statement
+from icl.errors import InputError, nearest_key
+
+
+def statements_of(path: Path) -> list[type[Statement]]:
+    """Return the statements that a file defines, in its order."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file (icl check new prints one to begin with)")
+    spec = importlib.util.spec_from_file_location(f"icl_file_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{path}: cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look
+    sys.path.append(str(path.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InputError(f"{path}{line_of(error, path)}: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(path.resolve().parent))
+    found = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Statement) and value.__module__ == spec.name
+    ]
+    found = [cls for cls in found if not isabstract(cls)]
+    if not found:
+        raise InputError(f"{path}: no Statement with a measure (icl check new prints a file to begin with)")
+    for cls in found:
+        if "__dataclass_fields__" not in vars(cls):
+            raise InputError(f"{path}: {cls.__name__}: @dataclass is missing above the class")
+    return found
+
+
+def with_settings(
+    statements: list[type[Statement]], settings: Mapping[str, Any], path: Path
+) -> list[Statement]:
+    """Return the statements, each with those of the settings that it has."""
+    names = {cls: [f.name for f in fields(cls)] for cls in statements}
+    known = list(dict.fromkeys(name for of_one in names.values() for name in of_one))
+    for name in settings:
+        if name not in known:
+            listed = ", ".join(known)
+            raise InputError(f"{name}: no setting of {path} ({listed}){nearest_key(name, known)}")
+    return [cls(**{k: v for k, v in settings.items() if k in names[cls]}) for cls in statements]
+
+
+def line_of(error: BaseException, path: Path) -> str:
+    """Return `, line N` of a file where an error arose."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+    return f", line {line}" if line else ""

@@ -1,1 +1,0 @@
-"""Machinery of the checks of lds: problems, other ways to the same numbers, searches."""

@@ -1,0 +1,85 @@
+"""The law of looped's statements, and the best matrix that a search finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from flint import arb, fmpq
+
+from icl.checks.prompts import Prompts
+from icl.checks.statement import Blurred, Measured, setting
+from icl.errors import InputError
+from icl.theory.looped import normal
+from icl.theory.looped.equal_steps import EqualSteps
+from icl.theory.looped.search import Rotated, best_rotation
+from icl.theory.looped.tokens import paths_error, turned
+
+WIDE, DEEP = "a recursion over words takes minutes", "products of two traces of degree 16 take minutes"
+SADDLES = {  # context lengths from which the best scalar is a saddle, at 2, 3, .. 8 loops, by dimension
+    2: (15, 15, 9, 9, 8, 8, 7),
+    3: (20, 18, 11, 10, 9, 9, 9),
+    4: (25, 22, 12, 12, 11, 10, 10),
+    5: (31, 26, 14, 13, 12, 12, 11),
+    6: (39, 30, 16, 15, 13, 13, 13),
+    7: (47, 34, 17, 17, 15, 14, 14),
+    8: (57, 39, 19, 18, 16, 16, 15),
+    9: (67, 43, 20, 20, 17, 17, 16),
+    10: (78, 48, 22, 21, 19, 18, 18),
+}
+SADDLE_FROM = {(d, L): n for d, row in SADDLES.items() for L, n in enumerate(row, 2)}
+THREE_LOOPS = {(d, 3): n for d, n in zip(range(2, 11), (14, 17, 20, 22, 25, 28, 30, 32, 34), strict=True)}
+LOWER_FROM = SADDLE_FROM | THREE_LOOPS | {(2, 5): 8, (2, 7): 7, (4, 5): 11}  # before, by a far rotation
+NO_SIGMA = "The risk does not depend on Sigma in whitened coordinates; paths_error is of a prompt of it."
+
+
+@dataclass
+class Looped(Prompts):
+    """Dimension, context length, loops, eigenvalues or covariance of x."""
+
+    dim: int = setting(2, 1, 3, most=20, beyond=WIDE)
+    context: int = setting(20, 1, 60)
+    layers: int = setting(4, 1, 4, most=8, beyond=DEEP)
+
+    paper, origin = "looped", "icl"
+    law = "x ~ N(0, Sigma), w ~ N(0, Sigma^-1), n examples, one A for all L layers, in whitened coordinates"
+
+    @cached_property
+    def steps(self) -> EqualSteps:
+        return EqualSteps(self.dim, self.context, self.layers)
+
+    def found(self) -> Rotated:
+        """Return the best a I + b K found, where balls are sharp enough to find it."""
+        found, (_, lowest) = best_rotation(self.steps), self.steps.optimum
+        if not found.risk < lowest * fmpq(1001, 1000):
+            raise Blurred
+        return found
+
+    def paths(self, m: Measured, found: Rotated) -> None:
+        A = turned(self.dim, found.a, found.b, found.planes)
+
+        def error(loops: int) -> arb:
+            return paths_error(A, self.sigma, self.context, self.layers, loops)
+
+        about = "attention over tokens of Sigma minus the whitened formula, a prompt"
+        m.zero("paths_error", error(self.layers), about)
+        m.control("the same of one loop more over tokens", error(self.layers + 1), of="paths_error")
+        m.note(NO_SIGMA)
+
+
+@dataclass
+class Plane(Looped):
+    """The same in two dimensions."""
+
+    dim: int = setting(2, 2, 2, most=2, beyond="no certificate is known")
+
+
+class Searched(Looped):
+    """Statements that search for the best matrix: beyond two dimensions by words, to five layers."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dim > 2 and self.layers > normal.MOST_LAYERS:
+            raise InputError(
+                f"check.layers={self.layers}: at most {normal.MOST_LAYERS} beyond check.dim=2; beyond, {WIDE}"
+            )

@@ -1,0 +1,78 @@
+"""Settings of lu's statements, and simulated errors against a limit. C dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from flint import arb
+
+from icl.checks.statement import QUANTILE, Measured, Sample, Statement, setting
+from icl.progress import track
+from icl.random import generator
+from icl.theory.lu.extrapolation import Means
+
+MAX_DIM, MAX_RATIO = 128, 1e4
+LONG = "the draws take days"
+LAW = "tasks on |w|^2 = d, x ~ N(0, I/d), l = alpha d, k = kappa d, n = tau d^2, label noise rho"
+
+
+@dataclass
+class Simulated(Statement):
+    """l = alpha d examples, noise of variance rho; what is drawn by the seed."""
+
+    alpha: float = setting(10.0, 1e-4, 100.0, most=MAX_RATIO, beyond=LONG)
+    rho: float = setting(0.01, 0.0, 1.0)
+    seed: int = setting(0, 0)
+
+    paper = "lu"
+    law = LAW
+    tries: ClassVar[int] = 0
+
+
+@dataclass
+class Ratios(Simulated):
+    """Also k = kappa d tasks."""
+
+    kappa: float = setting(0.5, 1e-4, 10.0, most=MAX_RATIO, beyond=LONG)
+
+
+def means_of(
+    dims: Sequence[int], draws: int, once: Callable[[int, np.random.Generator], float], seed: int
+) -> Means:
+    """Average `once(dim, rng)`, `draws` times at the largest d and more often at smaller ones, since an
+    error's standard deviation is about proportional to 1/d."""
+    counts = {d: draws * round((dims[-1] / d) ** 2) for d in dims}
+    streams = {d: generator(seed, "check", d) for d in dims}
+    drawn: dict[int, list[float]] = {d: [] for d in dims}
+    order = [d for d in dims for _ in range(counts[d])]
+    for d in track(order, "draws", len(order)):
+        drawn[d].append(once(d, streams[d]))
+    mean_C = np.array([np.mean(drawn[d]) for d in dims])
+    return Means(dims, mean_C, np.array([np.std(drawn[d], ddof=1) / len(drawn[d]) ** 0.5 for d in dims]))
+
+
+def compare(
+    m: Measured, row: str, means: Means, moves: Sequence[float], formula: arb, wrong: arb, control: str
+) -> None:
+    """Require that errors tend to a formula. Sizes are whole numbers: `moves` are the formula at the ratios
+    simulated less that at the ratios asked. Errors refute the formula only where it is off by more than the
+    extrapolation moved the error at the largest d: else a polynomial of higher order may miss."""
+    rest = means.minus(moves).minus([float(formula)] * len(moves))
+    left = Sample(*rest.at_infinity())
+    off, moved = abs(left.mean), abs(float(rest.mean_C[-1]) - left.mean)
+    m.number(f"{row}formula", formula, "limit of the error, by the formula")
+    extrapolated = Sample(float(formula) + left.mean, left.stderr)
+    m.number(f"{row}extrapolated", extrapolated, "error extrapolated to infinitely many d")
+    name, about = f"{row}difference", "error less its formula, extrapolated by a polynomial of order 2 in 1/d"
+    if rest.misfit > QUANTILE or QUANTILE * left.stderr < off <= QUANTILE * left.stderr + moved:
+        m.number(name, left, about)
+        m.undecided(
+            f"no polynomial of order 2 in 1/d describes the means ({rest.misfit:.3g} standard errors), "
+            f"or one of higher order may give the rest of {off:.3g}: take larger dims"
+        )
+        return
+    m.zero(name, left, about)
+    m.control(control, Sample(float(wrong - formula) - left.mean, left.stderr), of=name)

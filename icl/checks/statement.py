@@ -1,0 +1,462 @@
+"""A statement, decided: settings, law, claim, and what it measures as rationals (fmpq), balls (arb) or
+samples.
+
+The kind of a number is its type, and so is its error: a rational has none, a ball carries its own, a sample
+has a standard error. A bare float, nan, a ball or sample wider than the control, and an empty list decide
+nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple
+
+from flint import arb, ctx, fmpq, fmpz
+
+from icl.errors import InputError, one_of, real, whole
+from icl.theory.blurred import Blurred
+
+__all__ = ["Blurred", "Measured", "Sample", "Statement", "setting", "text"]
+
+QUANTILE = 3.2905  # standard errors of a sample's interval: 99.9 %
+BITS = (64, 128, 256, 512, 1024, 2048, 4096)  # of balls, doubled only while a ball is what leaves it open
+LONGEST = 400  # letters of a rational that a document writes out
+OPEN = "open"  # expected where the true verdict is not known
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The mean of random draws and its standard error."""
+
+    mean: float
+    stderr: float
+
+
+class Range(NamedTuple):
+    """The values of a setting: `low` is the least, tries are drawn up to `high`, more than `most` is
+    refused."""
+
+    low: Any
+    high: Any
+    most: Any
+    beyond: str
+    choices: tuple[Any, ...]
+    draw: Callable[..., Any] | None
+
+
+def setting(
+    default: Any,
+    low: Any = None,
+    high: Any = None,
+    *,
+    most: Any = None,
+    beyond: str = "",
+    choices: tuple[Any, ...] = (),
+    draw: Callable[..., Any] | None = None,
+) -> Any:
+    """Declare a setting: whole if its default is, else real. Tries are drawn from `low` to `high`; more
+    may be asked for, to `most` where given, `beyond` which `beyond` happens. Or it has `choices`, or
+    `draw(rng, share, drawn)`, where `share` grows to 1 and `drawn` are the settings before it."""
+    return field(default=default, metadata={"range": Range(low, high, most, beyond, choices, draw)})
+
+
+def ranges(statement: Any) -> dict[str, Range]:
+    return {f.name: f.metadata["range"] for f in fields(statement) if "range" in f.metadata}
+
+
+@dataclass(kw_only=True)
+class Statement(ABC):
+    """A statement of a paper. A subclass is a dataclass of its settings; its texts stand in the class once.
+
+    Every statement takes `seed` and `samples`; one that draws declares them. `tries` is how many random
+    settings are decided beside those asked: fewer where one takes long.
+    """
+
+    seed: int | None = None
+    samples: int | None = None
+
+    paper: ClassVar[str] = ""
+    where: ClassVar[str] = ""  # in the paper: "Theorem 1, eqs. (6) and (7)"
+    title: ClassVar[str] = ""
+    law: ClassVar[str] = ""  # "x ~ N(0, Sigma), w ~ N(0, I), n examples, y = w.x"
+    claim: ClassVar[str] = ""
+    quote: ClassVar[str] = ""
+    formula: ClassVar[str] = ""  # the claim in LaTeX
+    origin: ClassVar[str] = ""  # "icl" where the statement is this project's own
+    tries: ClassVar[int] = 20
+    most_bits: ClassVar[int] = BITS[-1]
+    compared: ClassVar[str] = "the weights"  # whose risk is compared where weights are judged
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def expected(self) -> str:
+        """Return the true verdict at these settings, or OPEN: then a document expects what is found."""
+        return "holds"
+
+    @abstractmethod
+    def measure(self, m: Measured) -> None:
+        """Measure what the claim says, and controls."""
+
+    def decide(self) -> Measured:
+        """Measure with as many bits as it takes."""
+        return decided(self.measure, self.most_bits)
+
+
+def decided(measure: Callable[[Measured], None], most_bits: int = BITS[-1]) -> Measured:
+    """Measure, and again with twice the bits while a ball leaves it open."""
+    m = Measured(BITS[0])
+    for bits in BITS:
+        if bits > most_bits:
+            break
+        m = Measured(bits)
+        with ctx.workprec(bits):
+            try:
+                measure(m)
+            except Blurred:
+                m = Measured(bits)
+                m.undecided(f"a ball has lost its digits at {bits} bits")
+                continue
+        if not m.wants_bits:
+            break
+    return m
+
+
+def validate(statement: Any, prefix: str = "check") -> None:
+    """Refuse a setting that is of another type than its default or out of its range, by name."""
+    for name in ("seed", "samples"):
+        if getattr(statement, name) is not None:
+            whole(f"{prefix}.{name}", getattr(statement, name), 0)
+    for name, declared in ranges(statement).items():
+        key, value = f"{prefix}.{name}", getattr(statement, name)
+        default = next(f.default for f in fields(statement) if f.name == name)
+        if declared.choices:
+            one_of(key, value, declared.choices)
+        elif declared.low is None:
+            continue
+        elif isinstance(default, int):
+            if isinstance(value, float) and value.is_integer():  # context=1e12
+                object.__setattr__(statement, name, value := int(value))
+            whole(key, value, declared.low)
+        elif value is not None or default is not None:
+            real(key, value, declared.low)
+        if declared.most is not None and value is not None and value > declared.most:
+            raise InputError(f"{key}={value}: at most {declared.most}; beyond, {declared.beyond}")
+
+
+def sign(value: Any) -> int | None:
+    """Return -1, 0 or 1 where it is certain."""
+    if isinstance(value, Sample):
+        return (value.mean > 0) - (value.mean < 0) if abs(value.mean) > QUANTILE * value.stderr else None
+    if isinstance(value, arb):
+        return 1 if value > 0 else -1 if value < 0 else 0 if value == 0 else None
+    if isinstance(value, int | fmpz | fmpq) and not isinstance(value, bool):
+        return int(value > 0) - int(value < 0)
+    raise TypeError(f"{type(value).__name__}: not a rational, a ball or a sample")
+
+
+def farthest(value: Any) -> fmpq | None:
+    """Return how far from zero a number may be, None where that is not known."""
+    if isinstance(value, Sample):
+        most = abs(value.mean) + QUANTILE * value.stderr
+        return fmpq(*most.as_integer_ratio()) if most < math.inf else None
+    if isinstance(value, arb):
+        return value.abs_upper().fmpq() if value.is_finite() else None
+    return abs(fmpq(value))
+
+
+def nearest(value: Any) -> fmpq:
+    """Return how near to zero a number may be."""
+    if isinstance(value, Sample):
+        least = abs(value.mean) - QUANTILE * value.stderr
+        return fmpq(*least.as_integer_ratio()) if 0 < least < math.inf else fmpq(0)
+    if isinstance(value, arb):
+        return value.abs_lower().fmpq() if value.is_finite() else fmpq(0)
+    return abs(fmpq(value))
+
+
+class Number(NamedTuple):
+    value: Any
+    about: str
+    kind: str
+
+
+class Requirement(NamedTuple):
+    sign: str  # "=", "<", ">" or "true"
+    truth: bool | None
+    limit: Any = 0  # what the number is compared with
+    agrees_below: fmpq | None = None  # an open "= 0" agrees if its control is farther from 0 than this
+
+
+class Control(NamedTuple):
+    about: str
+    value: Any
+    of: str
+    rejected: bool
+
+
+class Measured:
+    """What a statement measures: what it requires, numbers beside that, and controls."""
+
+    def __init__(self, bits: int = BITS[0]) -> None:
+        self.bits = bits
+        self.numbers: dict[str, Number] = {}
+        self.required: dict[str, Requirement] = {}
+        self.controls: list[Control] = []
+        self.notes: list[str] = []
+        self.open: list[str] = []
+
+    def zero(self, name: str, value: Any, about: str, *, within: Any = None, searched: bool = False) -> None:
+        """Require 0, of each entry of a list. A ball or sample around 0 agrees if it reaches less far
+        than the control, or than `within`."""
+        self.number(name, value, about, searched=searched)
+        signs = [sign(entry) for entry in _some(name, value)]
+        truth = False if any(s in (1, -1) for s in signs) else None if None in signs else True
+        reach = [farthest(entry) for entry in _entries(value)]
+        limit = None if None in reach else max(r for r in reach if r is not None)
+        if truth is None and within is not None and limit is not None and limit < within:
+            truth = True
+        self.required[name] = Requirement("=", truth, agrees_below=limit if truth is None else None)
+
+    def positive(self, name: str, value: Any, about: str, *, searched: bool = False) -> None:
+        """Require more than 0, of each entry of a list."""
+        self.above(name, value, 0, about, searched=searched)
+
+    def above(self, name: str, value: Any, limit: Any, about: str, *, searched: bool = False) -> None:
+        """Require more than a limit, which is no sample."""
+        self._compare(name, value, limit, about, ">", searched)
+
+    def below(self, name: str, value: Any, limit: Any, about: str, *, searched: bool = False) -> None:
+        """Require less than a limit, which is no sample."""
+        self._compare(name, value, limit, about, "<", searched)
+
+    def _compare(self, name: str, value: Any, limit: Any, about: str, wanted: str, searched: bool) -> None:
+        self.number(name, value, about, searched=searched)
+        signs = [sign(_minus(entry, limit)) for entry in _some(name, value)]
+        right = 1 if wanted == ">" else -1
+        truth = False if any(s in (0, -right) for s in signs) else None if None in signs else True
+        self.required[name] = Requirement(wanted, truth, limit)
+
+    def true(self, name: str, value: bool | None, about: str) -> None:
+        """Require a truth; None where no proof was found."""
+        if not (value is None or isinstance(value, bool)):
+            raise TypeError(f"{name}: a truth is True, False or None")
+        self._add(name, Number(value, about, "exact"))
+        self.required[name] = Requirement("true", value)
+
+    def number(self, name: str, value: Any, about: str, *, searched: bool = False) -> None:
+        """Show a number, or a list of them, that decides nothing. `searched`: another may be better."""
+        kinds = {_kind(entry) for entry in _entries(value)}
+        kind = next((k for k in ("sampled", "ball", "exact") if k in kinds), "exact")
+        self._add(name, Number(value, about, "searched" if searched else kind))
+
+    def control(self, about: str, value: Any, *, of: str = "", wants: str = "") -> None:
+        """Give what a wrong statement has in the place of the requirement `of`, which it must be seen to
+        miss: by default it `wants` "nonzero" for "= 0" and "not positive" for "> 0"; "positive" and
+        "negative" where only one direction refutes. For a limit give value - limit."""
+        if of and of not in self.required:
+            raise ValueError(f"{of}: a control stands after the requirement that it is of")
+        missed = {">": "not positive", "<": "not negative"}
+        wants = wants or (missed.get(self.required[of].sign, "nonzero") if of else "nonzero")
+        seen = {
+            "nonzero": (1, -1),
+            "not positive": (0, -1),
+            "not negative": (0, 1),
+            "positive": (1,),
+            "negative": (-1,),
+        }[wants]
+        self.controls.append(Control(about, value, of, sign(value) in seen))
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def undecided(self, reason: str) -> None:
+        """Let nothing hold, and say why."""
+        self.open.append(reason)
+
+    @property
+    def truths(self) -> dict[str, bool | None]:
+        """Return what is known of each requirement."""
+        return {
+            name: True if r.agrees_below is not None and r.agrees_below < self._seen(name) else r.truth
+            for name, r in self.required.items()
+        }
+
+    @property
+    def verdict(self) -> str:
+        truths = list(self.truths.values())
+        if not self.controls or not all(control.rejected for control in self.controls):
+            return "undecided"
+        if False in truths:
+            return "fails"
+        return "holds" if truths and None not in truths and not self.open else "undecided"
+
+    @property
+    def reasons(self) -> list[str]:
+        """Return why it is undecided."""
+        if self.verdict != "undecided":
+            return []
+        found = list(self.open)
+        for control in self.controls:
+            if not control.rejected:
+                found.append(f"the control is not rejected: {control.about} gives {text(control.value)}")
+        for name, truth in self.truths.items():
+            if truth is None:
+                shown, what = self.numbers[name], self.required[name].sign
+                if shown.value is None:
+                    found.append(f"no proof was found, nor a refutation: {shown.about}")
+                    continue
+                limit = f" at {self.bits} bits" if shown.kind == "ball" else ""
+                beside = "0" if what == "=" else text(self.required[name].limit)
+                found.append(
+                    f"{shown.about} is {text(shown.value)}{limit}, which cannot be told from {beside}"
+                )
+        return found or ["no control" if not self.controls else "nothing was required"]
+
+    @property
+    def wants_bits(self) -> bool:
+        """Whether a ball is what leaves it open: no number of bits makes up for a proof that is missing."""
+        if self.verdict != "undecided":
+            return False
+        values = [self.numbers[name].value for name, truth in self.truths.items() if truth is None]
+        values += [c.value for c in self.controls if not c.rejected and sign(c.value) is None]
+        return any(isinstance(entry, arb) for value in values for entry in _entries(value))
+
+    @property
+    def decides(self) -> str:
+        """Return the requirement that the verdict rests on: the first that fails, or is open, or the
+        first."""
+        truths = self.truths
+        return next(
+            (name for wanted in (False, None) for name in truths if truths[name] is wanted),
+            next(iter(truths), ""),
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return the part of a check's document that is measured."""
+        measured: dict[str, Any] = {}
+        for name, number in self.numbers.items():
+            measured[name] = _each(number.value, as_float)
+            if number.kind == "sampled":
+                measured[f"{name}_stderr"] = _each(
+                    number.value, lambda e: e.stderr if isinstance(e, Sample) else 0.0
+                )
+        shown = next((c for c in self.controls if not c.rejected), next(iter(self.controls), None))
+        required = {
+            name: {"direction": r.sign, "value": None if r.sign == "true" else as_float(r.limit)}
+            for name, r in self.required.items()
+        }
+        of = self.decides
+        return {
+            "verdict": self.verdict,
+            "measured": measured,
+            "exact": {name: e for name, n in self.numbers.items() if (e := written(n.value)) is not None},
+            "kinds": {name: number.kind for name, number in self.numbers.items()},
+            "radii": {n: float(max(_radii(k.value))) for n, k in self.numbers.items() if k.kind == "ball"},
+            "meanings": {name: number.about for name, number in self.numbers.items()},
+            "bounds": required,
+            "bound": {"of": of, "source": "", **required.get(of, {"direction": "=", "value": 0.0})},
+            "control": _control(shown)
+            if shown
+            else {"description": "none", "measured": None, "rejected": False},
+            "controls": [_control(control) for control in self.controls],
+            "bits": self.bits if any(n.kind == "ball" for n in self.numbers.values()) else None,
+            "notes": [*(f"undecided: {reason}." for reason in self.reasons), *self.notes],
+        }
+
+    def _add(self, name: str, number: Number) -> None:
+        if name in self.numbers:
+            raise ValueError(f"{name}: two numbers have this name")
+        self.numbers[name] = number
+
+    def _seen(self, name: str) -> fmpq:
+        """Return the least deviation from 0 that the controls of a requirement show to be seen."""
+        own = [c for c in self.controls if c.of == name] or [c for c in self.controls if not c.of]
+        return min((nearest(c.value) for c in own or self.controls if c.rejected), default=fmpq(0))
+
+
+def _minus(value: Any, limit: Any) -> Any:
+    if isinstance(value, Sample):
+        return Sample(value.mean - as_float(limit), value.stderr)  # type: ignore[operator]
+    return value - limit
+
+
+def _kind(value: Any) -> str:
+    sign(value)  # refuses what is no number
+    return "sampled" if isinstance(value, Sample) else "ball" if isinstance(value, arb) else "exact"
+
+
+def _entries(value: Any) -> Iterator[Any]:
+    """Yield the numbers of a list or table, however deep."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for entry in value:
+            yield from _entries(entry)
+    else:
+        yield value
+
+
+def _some(name: str, value: Any) -> list[Any]:
+    entries = list(_entries(value))
+    if not entries:
+        raise ValueError(f"{name}: nothing was measured")
+    return entries
+
+
+def _each(value: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _each(entry, change) for key, entry in value.items()}
+    return [_each(entry, change) for entry in value] if isinstance(value, list | tuple) else change(value)
+
+
+def as_float(value: Any) -> float | int | None:
+    """Return the nearest float; whole numbers and truths as they are."""
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, Sample):
+        return value.mean
+    if isinstance(value, arb):
+        return float(value.mid())
+    try:
+        return int(fmpq(value).p) / int(fmpq(value).q)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def written(value: Any) -> Any:
+    """Return rationals as "p/q"; None where one is none, or is too long to be read."""
+    entries = list(_entries(value))
+    if not entries or not all(
+        isinstance(entry, int | fmpz | fmpq) and not isinstance(entry, bool) for entry in entries
+    ):
+        return None
+    return _each(value, str) if sum(len(str(entry)) for entry in entries) <= LONGEST else None
+
+
+def text(value: Any) -> str:
+    """Return a number in a few letters, with its error."""
+    if isinstance(value, Sample):
+        return f"{value.mean:.4g} ± {value.stderr:.2g}"
+    if isinstance(value, arb):
+        return str(value.str(6, radius=True)).strip("[]").replace("+/-", "±")
+    if isinstance(value, Mapping | list | tuple):
+        return f"[{', '.join(map(text, _entries(value)))}]"
+    letters = str(value)
+    return letters if len(letters) <= 24 or value is None else f"{as_float(value):.9g}"
+
+
+def _radii(value: Any) -> list[arb]:
+    return [entry.rad() for entry in _entries(value) if isinstance(entry, arb)]
+
+
+def _control(control: Control) -> dict[str, Any]:
+    return {
+        "description": control.about,
+        "measured": as_float(control.value),
+        "exact": written(control.value),
+        "rejected": control.rejected,
+    }

@@ -1,0 +1,108 @@
+"""A statement at random settings from its ranges, smallest first; one that fails is lowered while it
+fails."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from icl.checks.statement import OPEN, Range, Statement, ranges
+from icl.errors import InputError
+
+Settings = dict[str, Any]
+
+
+def random_settings(statement: Statement, tries: int, seed: int) -> Iterator[Statement]:
+    """Yield the statement at random settings: at the least ones first, at the end up to the largest."""
+    rng = Random(seed)
+    for k in range(tries):
+        for _ in range(50):  # settings may exclude each other
+            drawn: Settings = {}
+            for name, declared in ranges(statement).items():
+                drawn[name] = _draw(rng, k / max(1, tries - 1), declared, getattr(statement, name), drawn)
+            try:
+                yield replace(statement, **drawn)  # type: ignore[type-var]
+                break
+            except InputError:
+                continue
+
+
+def _draw(rng: Random, share: float, declared: Range, asked: Any, drawn: Mapping[str, Any]) -> Any:
+    low, high = declared.low, declared.high
+    if declared.draw is not None:
+        return declared.draw(rng, share, drawn)
+    if declared.choices:
+        return rng.choice(declared.choices)
+    if high is None:
+        return asked
+    wide = low > 0 and high > 100 * low  # then by powers
+    top = low * (high / low) ** share if wide else low + share * (high - low)
+    if isinstance(low, int) and isinstance(high, int):
+        top = max(low, round(top))
+        return (
+            min(top, round(math.exp(rng.uniform(math.log(low), math.log(top + 1)))))
+            if wide
+            else rng.randint(low, top)
+        )
+    value = math.exp(rng.uniform(math.log(low), math.log(top))) if wide else rng.uniform(low, top)
+    return float(f"{value:.3g}")
+
+
+def tried(statement: Statement, tries: int, seed: int) -> dict[str, Any]:
+    """Decide the statement at random settings; return how often it holds, and the smallest counterexample to
+    what is expected to hold."""
+    verdicts: Counter[str] = Counter()
+    found: Statement | None = None
+    left: Statement | None = None
+    for one in random_settings(statement, tries, seed):
+        verdict = one.decide().verdict
+        verdicts[verdict] += 1
+        if found is None and verdict == "fails" and one.expected() == "holds":
+            found = lowered(one)
+        if left is None and verdict == "undecided" and one.expected() not in ("undecided", OPEN):
+            left = one
+    return {
+        "decided": sum(verdicts.values()),
+        **{verdict: verdicts[verdict] for verdict in ("holds", "fails", "undecided")},
+        "smallest_counterexample": found and settings_of(found),
+        "undecided_at": left and settings_of(left),
+    }
+
+
+def lowered(one: Statement) -> Statement:
+    """Lower each setting, by halves, while the statement still fails where it is expected to hold."""
+    for name, declared in ranges(one).items():
+        if declared.draw is not None:
+            one = _if_it_fails(one, name, None) or one
+        elif isinstance(declared.low, int):
+            low, high = declared.low, getattr(one, name)
+            while low < high:
+                middle = (low + high) // 2
+                lower = _if_it_fails(one, name, middle)
+                one, low, high = (one, middle + 1, high) if lower is None else (lower, low, middle)
+    return one
+
+
+def _if_it_fails(one: Statement, name: str, value: Any) -> Statement | None:
+    try:
+        lower: Statement = replace(one, **{name: value})  # type: ignore[type-var]
+    except InputError:
+        return None
+    fails = lower.expected() == "holds" and lower.decide().verdict == "fails"
+    return lower if fails else None
+
+
+def settings_of(statement: Statement) -> Settings:
+    """Return the settings that tries are drawn from."""
+    return {name: getattr(statement, name) for name in ranges(statement)}
+
+
+def command(typed: str, settings: Mapping[str, Any]) -> str:
+    """Return the command that decides a statement, `check=ID` or a file, at these settings alone."""
+    given = (f"'check.{key}={value}'" if isinstance(value, list | tuple) else f"check.{key}={value}"
+             for key, value in settings.items() if value is not None)  # fmt: skip
+    return " ".join([f"icl check {typed}", *given, "tries=0"])

@@ -1,1 +1,0 @@
-"""Weights written down from the papers' proofs."""

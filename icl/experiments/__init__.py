@@ -1,1 +1,0 @@
-"""What a figure needs beyond one training run: trains, compares on the same prompts, stores every array."""

@@ -1,0 +1,37 @@
+"""What a figure may ask for: a training run, or arrays computed once and stored like one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from icl.runs.record import RunRecord
+
+
+class Runner(Protocol):
+    """Given to a figure by the command line; what is done already is found, not repeated."""
+
+    scale: str
+
+    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
+        """Return the finished run of conf/experiment/EXPERIMENT.yaml with these overrides."""
+
+    def store(
+        self,
+        name: str,
+        science: Mapping[str, Any],
+        compute: Callable[[], Mapping[str, np.ndarray]],
+        code: Sequence[str] | None = None,
+    ) -> RunRecord:
+        """Return the arrays `compute` gives, as runs/NAME/FINGERPRINT; `science` must determine them. Its
+        `seeds`, if any, are those of the record.
+
+        They are computed anew when code that the modules or classes `code` reach has changed; by default
+        the module `compute` is written in.
+        """
+
+    def info(self, line: str) -> None:
+        """Show a line to whoever waits."""

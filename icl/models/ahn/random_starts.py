@@ -1,0 +1,174 @@
+"""Training of eq. (11) from many random starts at once, each on weighted prompts of its own.
+
+The starts are normal in the paper's coordinates, as in Figures 3 to 5. All else is whitened, where Sigma
+drops out. The risk at an end point is sampled on fresh weighted prompts.
+K starts, B prompts, L layers, D covariates, V = (2L - 1) D^2 variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icl.kernel import library
+from icl.kernel.fused import Fused
+from icl.models.ahn.descent import Risk, descend_each
+from icl.models.gram import sparse_expected_risk
+from icl.progress import track
+from icl.random import generator
+from icl.tasks import LinearRegressionLaw
+from icl.tasks.tilted import draw_tilted, inflations_for
+from icl.theory.ahn.invariant_risk import InvariantRisk, PolynomialMinimum
+from icl.weighted import stratified_error
+
+ROUGH, ROUGH_ITERATIONS = 3, 100  # first a third of the prompts, which saves half of the time
+
+
+class Trained(NamedTuple):
+    """Whitened weights where a start ends, and by what share its risk fell in the last tenth of training."""
+
+    A_LDD: Tensor
+    B_LDD: Tensor
+    fall: float
+
+
+class End(NamedTuple):
+    """The end of one start: its risk, and the minimum on S below it."""
+
+    risk: float
+    stderr: float
+    minimum: float
+
+
+@dataclass(frozen=True, eq=False)
+class RandomStarts:
+    """`starts` initialisations, shared out among the standard deviations `init_stds`."""
+
+    law: LinearRegressionLaw
+    layers: int
+    starts: int
+    init_stds: Sequence[float]
+    prompts: int
+    iterations: int
+    seed: int
+
+    @cached_property
+    def inflations(self) -> Sequence[float]:
+        return inflations_for(3**self.layers - 1, self.law.context_R[0], self.law.dim)
+
+    def train(self) -> list[Trained]:
+        """Train every start, on prompts of its own."""
+        W_KBDD, weight_KB = (
+            torch.stack(parts) for parts in zip(*map(self._prompts, range(self.starts)), strict=True)
+        )
+        S_KDDB = W_KBDD.movedim(1, -1).contiguous()
+
+        def risk_on(prompts: int) -> Risk:
+            mean_risk = _through_the_kernel(_mean_risk)
+            shown_KDDB, shown_KB = S_KDDB[..., :prompts].contiguous(), weight_KB[:, :prompts].contiguous()
+
+            def risk(theta_KV: Tensor, index: Tensor) -> Tensor:
+                A_KLDD, B_KLDD = self.matrices(theta_KV)
+                every = len(index) == self.starts  # most calls: then nothing is copied
+                S, weight = (shown_KDDB, shown_KB) if every else (shown_KDDB[index], shown_KB[index])
+                return mean_risk({"A": A_KLDD, "B": B_KLDD}, {"S": S, "weight": weight})
+
+            return risk
+
+        start_KV = torch.stack([self.start(k) for k in range(self.starts)])
+        rough = descend_each(risk_on(self.prompts // ROUGH), start_KV, ROUGH_ITERATIONS, _tracked)
+        end = descend_each(risk_on(self.prompts), rough.theta_KV, self.iterations, _tracked)
+        fall_K = (1 - end.risk_K / end.before_K).tolist()
+        return [Trained(*stack) for stack in zip(*self.matrices(end.theta_KV), fall_K, strict=True)]
+
+    def start(self, k: int) -> Tensor:
+        """Draw start k, normal in the paper's coordinates."""
+        shape = 2 * self.layers - 1, self.law.dim, self.law.dim
+        normal_MDD = torch.from_numpy(generator(self.seed, "init", k).standard_normal(shape))
+        A_LDD, B_LDD = (self.init_stds[k % len(self.init_stds)] * normal_MDD).tensor_split([self.layers])
+        return torch.cat(whitened((A_LDD, B_LDD), self.law)).flatten()  # type: ignore[arg-type]
+
+    def _prompts(self, k: int) -> tuple[Tensor, Tensor]:
+        rng = generator(self.seed, "train", k)
+        W_BDD, weight_B = draw_tilted(rng, self.law.context_R[0], self.law.dim, self.prompts, self.inflations)
+        return torch.from_numpy(W_BDD), torch.from_numpy(weight_B)
+
+    def matrices(self, theta_KV: Tensor) -> tuple[Tensor, Tensor]:
+        theta_KMDD = theta_KV.view(len(theta_KV), 2 * self.layers - 1, self.law.dim, self.law.dim)
+        return theta_KMDD[:, : self.layers], theta_KMDD[:, self.layers :]
+
+    def end(self, k: int, A_LDD: Tensor, B_LDD: Tensor, samples: int) -> End:
+        W_BDD, weight_B = draw_tilted(
+            generator(self.seed, "eval", k), self.law.context_R[0], self.law.dim, samples, self.inflations
+        )
+        S_1DDB = torch.from_numpy(W_BDD).movedim(0, -1).contiguous()[None]
+        terms_B = weight_B * _risks(A_LDD[None], B_LDD[None], S_1DDB)[0].numpy()
+        return End(
+            float(terms_B.mean()),
+            stratified_error(terms_B, len(self.inflations)),
+            self.minimum_below(A_LDD, B_LDD),
+        )
+
+    def minimum_below(self, A_LDD: Tensor, B_LDD: Tensor) -> float:
+        """Exact risk of the local minimum on S below the projection of these whitened weights."""
+        a, beta = nearest_scalars(A_LDD, B_LDD)
+        risk = InvariantRisk(self.law.dim, self.law.context_R[0], self.layers, with_b=True)
+        end = risk.descend([*a, *beta])
+        return risk.value(end[: self.layers], end[self.layers :])
+
+    def minimum_below_disturbed(self, best: PolynomialMinimum, share: float) -> float:
+        """Exact risk of the minimum on S below one of them, its weights off S by this share."""
+        rng, d, stack = generator(self.seed, "control"), self.law.dim, []
+        for c_L in (-best.a_L, best.b_L):
+            disturbed_LDD = np.eye(d) + share * rng.standard_normal((len(c_L), d, d))
+            stack.append(torch.from_numpy(c_L[:, None, None] * disturbed_LDD))
+        return self.minimum_below(*stack)
+
+
+def whitened(stack: tuple[Tensor, Tensor], law: LinearRegressionLaw) -> tuple[Tensor, Tensor]:
+    """root^T A root and root^{-1} B root: what the weights do to standard Gaussian u, x = root u."""
+    (A_LDD, B_LDD), root_DD = stack, law.root_RDD[0]
+    return root_DD.mT @ A_LDD @ root_DD, torch.linalg.inv(root_DD) @ B_LDD @ root_DD
+
+
+def nearest_scalars(A_LDD: Tensor, B_LDD: Tensor) -> tuple[list[float], list[float]]:
+    """Return a and beta of the point of S nearest to whitened weights."""
+    a_L, b_L = (M_LDD.diagonal(dim1=-2, dim2=-1).mean(-1) for M_LDD in (A_LDD, B_LDD))
+    return (-a_L).tolist(), (-a_L[: len(b_L)] * b_L).tolist()
+
+
+def _tracked(steps: range) -> Iterator[int]:
+    return track(steps, "iterations of all starts", len(steps))
+
+
+def _mean_risk(weights: Mapping[str, Tensor], prompts: Mapping[str, Tensor]) -> Tensor:
+    terms_KB = _risks(weights["A"], weights["B"], prompts["S"])
+    return (terms_KB * prompts["weight"]).mean(-1)
+
+
+def _through_the_kernel(risk: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return `risk` as recorded programs of the compiled kernel, one for each number of rows; as it is where
+    there is no kernel."""
+    if library.why_none() is not None:
+        return risk
+    recorded: dict[int, Fused] = {}
+
+    def fused(weights: Mapping[str, Tensor], prompts: Mapping[str, Tensor]) -> Tensor:
+        rows = len(prompts["S"])
+        if rows not in recorded:
+            recorded[rows] = Fused(risk, {k: w.detach() for k, w in weights.items()}, prompts)
+        return recorded[rows](weights, prompts)
+
+    return fused
+
+
+def _risks(A_KLDD: Tensor, B_KLDD: Tensor, S_KDDB: Tensor) -> Tensor:
+    """(K, B): risk given each context, x and w ~ N(0, I)."""
+    identity_KDD = torch.eye(A_KLDD.shape[-1], dtype=torch.float64).expand(A_KLDD.shape[0], -1, -1)
+    return sparse_expected_risk(A_KLDD, B_KLDD, S_KDDB, identity_KDD, identity_KDD)

@@ -1,0 +1,53 @@
+"""looped's statements: settings with their verdict, and wrong lines that must turn it."""
+
+from tests.checks.statements import Mutant, Odd
+
+ILL = {"covariance": [[1.0, 0.999], [0.999, 1.0]]}
+WITNESS = {"witness_numerator": "1516075440567119117", "witness_denominator": "20000000000000000000"}
+ODD = [
+    Odd("looped/minimiser_symmetric", {"layers": 2}, "fails", WITNESS),
+    Odd("looped/minimiser_symmetric", {"layers": 3, "context": 14}, "fails"),  # the scalar is a local minimum
+    Odd("looped/minimiser_symmetric", {"layers": 2, "context": 15}, "fails"),
+    Odd("looped/minimiser_symmetric", {"layers": 4, "context": 10**6}, "fails"),
+    Odd("looped/minimiser_symmetric", {"layers": 4, "context": 100, **ILL}, "fails"),
+    Odd("looped/minimiser_symmetric", {"dim": 5, "layers": 3, "context": 50}, "undecided"),
+    Odd("looped/minimiser_symmetric", {"dim": 3, "context": 60, "layers": 4}, "undecided"),
+    Odd("looped/minimiser_symmetric", {"layers": 3, "context": 3}, "undecided"),
+    Odd("looped/minimiser_symmetric", {"dim": 1, "layers": 4}),
+    Odd("looped/minimiser_symmetric", {"dim": 3, "layers": 1}),
+    Odd("looped/minimiser_symmetric", {"context": 14}),
+    Odd("looped/minimiser_symmetric", {"context": 1}),
+    Odd("looped/gain", {"layers": 4, "context": 100, **ILL}),
+    Odd("looped/gain", {"dim": 5, "layers": 3, "context": 50}),
+    Odd("looped/gain", {"dim": 10, "layers": 3, "context": 50}),
+    Odd("looped/gain", {"dim": 1}, "fails"),
+    Odd("looped/gain", {"layers": 1}, "fails"),
+    Odd("looped/gain", {"layers": 2, "context": 14}, "fails"),
+    Odd("looped/scalar_is_saddle", {"layers": 6, "context": 10**12, "most": 1}),
+    Odd("looped/scalar_is_saddle", {"dim": 10, "context": 50, "layers": 4, "most": 1}),
+    Odd("looped/scalar_is_saddle", {"context": 14, "most": 16}, "fails", {"first_context": "15"}),
+    Odd("looped/scalar_is_saddle", {"context": 2, "dim": 5, "most": 1}, "fails"),
+    Odd("looped/scalar_is_saddle", {"layers": 1, "most": 1}, "fails"),
+    Odd("looped/symmetric_optimum_is_scalar", {"context": 1, "layers": 3}),
+    Odd("looped/symmetric_optimum_is_scalar", {"context": 2, "layers": 8}),
+    Odd("looped/symmetric_optimum_is_scalar", {"dim": 3, "layers": 3}, "undecided"),
+    Odd("looped/loops_beyond_training", {"layers": 2}, "fails"),
+    Odd("looped/loops_beyond_training", {"layers": 3, "context": 100}),
+    Odd("looped/shift", {"context": 100, "scales": [0.7, 1.25]}),
+    Odd("looped/shift", {"scales": [2.0]}, "fails"),
+    Odd("looped/shift", {"stretches": [10.0]}, "fails"),
+    Odd("looped/flow_finds_it", {"context": 100, "seed": 2, "starts": 2, "steps_taken": 600}),
+    Odd("looped/flow_finds_it", {"starts": 1, "steps_taken": 50}, "undecided"),
+    Odd("looped/flow_finds_it", {"context": 14, "layers": 2, "starts": 1, "steps_taken": 300}, "undecided"),
+]
+MUTANTS = [
+    Mutant("looped/minimiser_symmetric", "if below:", "if not below:", "undecided"),
+    Mutant("looped/minimiser_symmetric", "(wrong) / lowest - 1", "(found.a) / lowest - 2", "undecided"),
+    Mutant("looped/gain", "gain > 0", "gain > 1", "undecided"),
+    Mutant("looped/gain", "(wrong) / least", "(wrong) / least / 2", "undecided"),
+    Mutant("looped/scalar_is_saddle", "antisymmetric_curvature, step", "symmetric_curvature, step"),
+    Mutant("looped/symmetric_optimum_is_scalar", "above = symm", "above = not symm", "undecided"),
+    Mutant("looped/loops_beyond_training", "found.a, found.b) for", "found.a, 2 * found.b) for"),
+    Mutant("looped/shift", "at(terms, scale * a * mean", "at(terms, scale * scale * scale * a * mean"),
+    Mutant("looped/flow_finds_it", "self._exact(path_TDD[-1]", "self._exact(path_TDD[10]", "undecided"),
+]  # fmt: skip

@@ -1,0 +1,91 @@
+"""`icl check FILE.py`: statements of a user's own file."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from icl.cli import main
+
+HEAD = """
+from dataclasses import dataclass
+from icl.checks import Measured, Statement, setting
+"""
+WRONG = """
+@dataclass
+class Wrong(Statement):
+    dim: int = setting(3, 1, 8)
+    scale: float = setting(1.0, 0.5, 2.0)
+    title, claim = "n < 5", "Every dimension is below 5."
+
+    def measure(self, m: Measured) -> None:
+        m.below("dim", self.dim, 5, "dimension")
+        m.control("a dimension of 9", 9 - 5, of="dim")
+"""
+RIGHT = WRONG.replace("Wrong", "Right").replace("below 5", "below 9").replace("self.dim, 5", "self.dim, 9")
+
+
+@pytest.fixture
+def decide(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    def run(text: str, *args: str) -> tuple[int, str, str]:
+        path = tmp_path / "mine.py"
+        path.write_text(text)
+        code = main(["check", str(path), *args])
+        out, err = capsys.readouterr()
+        return code, out.replace(str(path), "mine.py"), err.replace(str(path), "mine.py")
+
+    return run
+
+
+def test_the_file_to_begin_with_holds(decide, capsys) -> None:
+    assert main(["check", "new"]) == 0
+    code, out, _ = decide(capsys.readouterr().out, "dim=2", "check.context=1")
+    text = " ".join(out.split())
+    assert code == 0
+    assert "holds at d = 2, n = 1" in text and "risk 3/2 (exact)" in text and "20 random settings" in text
+
+
+def test_a_counterexample_is_the_smallest_and_shown_with_its_command(decide) -> None:
+    code, out, _ = decide(HEAD + WRONG, "tries=200", "seed=4")
+    assert code == 1
+    assert "icl check mine.py check.dim=5 check.scale=" in " ".join(out.split())
+    document = json.loads(decide(HEAD + WRONG, "tries=200", "format=json")[1])
+    assert document["verdict"] == "fails"
+    assert document["tries"]["smallest_counterexample"]["dim"] == 5
+    assert decide(HEAD + WRONG, "tries=0")[0] == 0
+
+
+def test_several_statements_are_a_list_and_take_the_settings_that_they_have(decide) -> None:
+    code, out, _ = decide(HEAD + WRONG + RIGHT.replace("scale", "other"), "scale=2", "format=json", "dim=6")
+    first, second = json.loads(out)["checks"]
+    assert (first["verdict"], first["settings"]) == ("fails", {"dim": 6, "scale": 2})
+    assert (second["verdict"], second["settings"]) == ("holds", {"dim": 6, "other": 1.0})
+    assert code == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "args", "code", "message"),
+    [
+        (HEAD, [], 2, "no Statement with a measure (icl check new"),
+        (HEAD + WRONG.replace("@dataclass", ""), [], 2, "Wrong: @dataclass is missing above the class"),
+        (HEAD + WRONG, ["d=3"], 2, "(seed, samples, dim, scale)\nicl: did you mean dim?"),
+        (HEAD + WRONG, ["dim=0"], 2, "check.dim=0: must be an integer of at least 1"),
+        (HEAD + WRONG, ["tries=-1"], 2, "tries=-1: must be an integer of at least 0"),
+        (HEAD + WRONG, ["format=xml"], 2, "format=xml: must be one of text, json"),
+        (HEAD + "x = (", [], 2, "mine.py, line 4: SyntaxError"),
+        (HEAD + "x = unknown", [], 2, "mine.py, line 4: NameError: name 'unknown' is not defined"),
+        (HEAD + WRONG.replace("self.dim, 5", "self.dim / 0, 5"), [], 4,
+         "mine.py, line 12, Wrong: ZeroDivisionError"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_a_line(decide, text, args, code, message) -> None:
+    found, out, err = decide(text, *args)
+    assert (found, out) == (code, "")
+    assert message in err
+
+
+def test_files_that_are_not_there(decide, tmp_path: Path, capsys) -> None:
+    assert main(["check", str(tmp_path / "none.py")]) == 2
+    assert "no such file (icl check new prints one to begin with)" in capsys.readouterr().err
+    assert main(["check", "new", "dim=2"]) == 2
+    assert decide(HEAD + WRONG, "other.py")[0] == 2

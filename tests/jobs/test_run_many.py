@@ -1,0 +1,126 @@
+"""Tests of many requests: what workers do and say, what is read and not composed, and a full disk."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from icl.config.compose import compose
+from icl.config.search_path import ConfigDirs
+from icl.config.session import Session
+from icl.errors import InputError
+from icl.events import Event, ItemProgress, StateChanged, WorkItem
+from icl.jobs.execution.run_many import Task, jobs_of, run_many
+from icl.jobs.requests.parse import _node, parse_named
+from icl.jobs.requests.request import Document
+from icl.runs.atomic import Unwritable
+from tests.processes import ROOT
+
+
+@dataclass(frozen=True)
+class Talks:
+    """A request that prints and logs."""
+
+    kind: ClassVar[str] = "check"
+    id: str = "mylab/talks"
+    identity: str = "0"
+    runs_key: str = "one"
+
+    def lookup(self, session: Session) -> None:
+        return None
+
+    def validate(self) -> None: ...
+
+    def execute(self, session: Session) -> Document:
+        session.on_event(ItemProgress(WorkItem("train", self.id), 0.5, "step 1/2"))
+        session.info(f"{self.id} said")
+        return {"here": os.getpid()}
+
+
+def test_what_workers_return_and_say(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Those that want the same runs are done one after another, by one worker."""
+    heard: list[Any] = []
+    requests: list[Any] = [Talks(runs_key="other"), Talks("mylab/whispers"), Talks("mylab/shouts")]
+    tasks = [Task(request, Session(tmp_path)) for request in requests]
+    run_many(tasks, 2, heard.append)
+    for task in tasks:
+        assert [e.state for e in heard if e.item == task.item] == ["running", "done"]
+    by = {event.item.id: event.document["here"] for event in heard if event.document}
+    assert by["mylab/whispers"] == by["mylab/shouts"] and os.getpid() not in by.values()
+    assert sorted(capfd.readouterr().err.splitlines()) == sorted(f"{r.id} said" for r in requests)
+    heard.clear()
+    run_many(tasks[:1], 2, heard.append)  # one alone needs no other process
+    assert heard[-1].document == {"here": os.getpid()}
+
+
+def test_as_many_as_there_are_cores_and_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOKY_MAX_CPU_COUNT")
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(5)), raising=False)
+    monkeypatch.setattr("joblib.externals.loky.backend.context._cpu_count_cgroup", lambda most: most)
+    for free, jobs in ((64e9, 5), (4e9, 2), (1e9, 1)):
+        monkeypatch.setattr("icl.jobs.execution.run_many.available_bytes", lambda free=free: free)
+        assert jobs_of(None) == jobs and jobs_of(3) == 3
+    with pytest.raises(InputError, match="jobs=0: must be"):
+        jobs_of(0)
+
+
+def test_a_script_need_not_ask_for_its_name(tmp_path: Path) -> None:
+    """Call from a script, which workers do not run again; a process that may start none works by itself."""
+    script = tmp_path / "script.py"
+    script.write_text("""
+import multiprocessing, sys
+from pathlib import Path
+print("begun")
+from icl.config.session import Session
+from icl.jobs.execution.run_many import Task, run_many, jobs_of
+from tests.jobs.test_run_many import Talks
+heard = []
+run_many([Task(Talks(name, runs_key=name), Session(Path(sys.argv[1]))) for name in "ab"], 2, heard.append)
+print(sum(getattr(event, "state", "") == "done" for event in heard))
+multiprocessing.current_process()._config["daemon"] = True
+print(jobs_of(None))
+""")
+    environment = {k: v for k, v in os.environ.items() if k != "LOKY_MAX_CPU_COUNT"}
+    command = [sys.executable, str(script), str(tmp_path)]
+    done = subprocess.run(
+        command, env=environment | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (0, "begun\n2\n1\n"), done.stderr
+
+
+def test_figures_that_are_drawn_from_the_same_runs() -> None:
+    figures = [parse_named("figure", f"ahn/fig{n}", [], ConfigDirs())[0] for n in (1, 2, 3, 5)]
+    keys: list[Any] = [figure.runs_key for figure in figures]  # type: ignore[attr-defined]
+    assert keys[0] == keys[1] != keys[2] == keys[3]
+
+
+@pytest.mark.parametrize("kind", ["check", "figure"])
+@pytest.mark.parametrize("overrides", [["scale=smoke"], ["scale=paper", "check.seed=3"]])
+def test_a_file_that_is_read_is_what_hydra_composes(kind: str, overrides: list[str]) -> None:
+    given = overrides if kind == "check" else overrides[:1]
+    configs, without = ConfigDirs(), []
+    base = compose(configs, kind, given)
+    for id in configs.options(kind)[::7]:
+        node = _node(kind, id, configs, base)
+        composed = compose(configs, kind, [f"{kind}={id}", *given]).settings
+        without += [id] if node is None else []
+        assert node is None or {**base.settings, kind: node} == composed, id
+    assert len(without) < 2
+
+
+def test_a_full_disk_stops_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    heard: list[Event] = []
+
+    def full(self: Talks, session: Session) -> Document:
+        raise Unwritable("full")
+
+    monkeypatch.setattr(Talks, "execute", full)
+    requests: list[Any] = [Talks("a"), Talks("b")]
+    with pytest.raises(Unwritable, match="full"):
+        run_many([Task(request, Session(tmp_path)) for request in requests], 1, heard.append)
+    assert [event.state for event in heard if isinstance(event, StateChanged)] == ["running"]

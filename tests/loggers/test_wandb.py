@@ -1,0 +1,218 @@
+"""Tests of what W&B gets of a run, offline and at a server on the loopback, and that no failure counts."""
+
+import json
+import os
+import shlex
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import yaml
+
+from icl.loggers import lightning, wandb_run
+from tests.commands import TINY, Run
+from tests.loggers.loopback import Loopback
+from tests.loggers.wandb_file import records
+from tests.processes import Command
+
+REPOSITORY = Path(__file__).parents[2]
+WANDB = Path(sys.executable).with_name("wandb")
+SECRET = "5ecret" * 8
+LOGGED = ["train", *TINY, "checks=[ahn/theorem3]", "callbacks.heatmaps.count=2", "format=json"]
+
+
+def apart(folder: Path, **more: str) -> dict[str, str]:
+    """Return an environment with a home of its own, for which W&B has kept nothing."""
+    (folder / "home").mkdir(parents=True, exist_ok=True)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("WANDB_", "XDG_"))}
+    return kept | {"HOME": str(folder / "home"), "PYTHONPATH": str(REPOSITORY)} | more
+
+
+def started(folder: Path, *words: str, argv: list[str] = LOGGED, **environment: str) -> Command:
+    return Command(
+        [*argv, *words, f"paths.outputs={folder / 'outputs'}"], folder, apart(folder, **environment)
+    )
+
+
+def log_of(folder: Path, kind: str = "") -> Path:
+    (found,) = (folder / "outputs" / "wandb").glob(f"*run-*/run-{kind}*.wandb")
+    return found
+
+
+def told(log: Path, kind: str) -> list[Any]:
+    return [getattr(record, kind) for record in records(log) if record.HasField(kind)]
+
+
+def values(items: Any) -> dict[str, Any]:
+    return {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in items}
+
+
+@pytest.fixture(scope="module")
+def offline(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Command]:
+    folder = tmp_path_factory.mktemp("offline")
+    command = started(folder, "logger.wandb.tags=[mine]", WANDB_API_KEY=SECRET, WANDB_NOTES=f"with {SECRET}")
+    assert command.end() == 0, command.err
+    return folder, command
+
+
+def test_the_run_in_wandbs_own_file(offline: tuple[Path, Command]) -> None:
+    folder, command = offline
+    log, made = log_of(folder), json.loads(command.out)
+    (run,) = told(log, "run")
+    assert (run.run_id, run.project, run.job_type) == (f"{made['fingerprint']}-1", "icl", "train")
+    assert run.display_name.startswith("ahn/theorem3 ") and run.run_group.startswith("ahn/theorem3 ")
+    assert (list(run.tags), run.notes) == (["ahn", "smoke", "mine"], "with <redacted>")
+    rows = [values(row.item) for row in told(log, "history")]
+    by_step = {row["trainer/global_step"]: row for row in rows if "mean/loss" in row}
+    assert list(by_step) == [0, 2, 4]
+    end, loss = by_step[4], made["metrics"]["loss"]
+    assert end["mean/loss"] == pytest.approx(loss["mean"])
+    assert {end["seed/0/loss"], end["seed/1/loss"]} == {end["mean_band/loss/low"], end["mean_band/loss/high"]}
+    captions = [row["weights/A/captions"] for row in rows if "weights/A/captions" in row]
+    assert captions[-1] == ["A, mean of 2 seeds, step 4"]
+    models = [artifact for artifact in told(log, "artifact") if artifact.type == "model"]
+    ((kept,),) = [model.manifest.contents for model in models]
+    assert (models[0].name, kept.path) == ("ahn-theorem3", "weights.npz")
+    assert list(log.parent.glob("files/media/table/verdicts*.json"))
+    assert told(log, "exit")[-1].exit_code == 0
+
+
+def test_nothing_private_is_kept(offline: tuple[Path, Command]) -> None:
+    """Nor is anything written outside the outputs."""
+    folder, _ = offline
+    log = log_of(folder)
+    for kind in ("environment", "stats", "output_raw"):
+        assert told(log, kind) == []
+    (run,) = told(log, "run")
+    assert run.host == "icl" != socket.gethostname() and not run.HasField("git")
+    for path in (folder / "outputs").rglob("*"):
+        assert not path.is_file() or SECRET.encode() not in path.read_bytes(), path
+    assert not [path for path in (folder / "home").rglob("*") if "wandb" in path.name]
+
+
+def test_wandbs_own_variables_and_settings(tmp_path: Path) -> None:
+    own = {"WANDB_NAME": "mine", "WANDB_RUN_GROUP": "study", "WANDB_JOB_TYPE": "probe", "WANDB_TAGS": "a,b c"}
+    words = ["+logger.wandb.settings.console=wrap", "callbacks.heatmaps=null", "checks=[]"]
+    assert started(tmp_path, *words, **own, WANDB_PROJECT="lab").end() == 0
+    log = log_of(tmp_path)
+    (run,) = told(log, "run")
+    found = (run.display_name, run.run_group, run.job_type, run.project, list(run.tags))
+    assert found == ("mine", "study", "probe", "lab", ["ahn", "smoke", "a", "b c"])
+
+
+@pytest.mark.parametrize(
+    ("verb", "table"),
+    [(["check", "check=ahn/lemma1"], "verdicts"), (["figure", "figure=lds/fig2"], "claims")],
+)
+def test_a_document_is_a_run_once(verb: list[str], table: str, icl: Run, outputs: Path) -> None:
+    for _ in range(2):  # the second is cached
+        assert icl(*verb, "scale=smoke", logger="wandb_offline").code in (0, 3)
+    kind, _, id = verb[1].partition("=")
+    log = log_of(outputs.parent, kind)
+    (run,) = told(log, "run")
+    assert run.run_id.startswith(f"{kind}-{id.replace('/', '-')}-") and run.job_type == kind
+    assert run.run_group == f"{id.partition('/')[0]}-smoke"
+    assert list(log.parent.glob(f"files/media/table/{table}*.json"))
+    assert bool(list(log.parent.glob("files/media/images/**/*.png"))) == (kind == "figure")
+
+
+def test_rows_arrive_at_a_server(tmp_path: Path) -> None:
+    """Send them under the agent's id, where an agent has started the run."""
+    agent = {"WANDB_SWEEP_ID": "sweep1", "WANDB_RUN_ID": "theirs", "WANDB_ENTITY": "me"}
+    with Loopback() as server:
+        command = started(tmp_path, **server.environment, **agent)
+        code = command.end()
+        if server.unknown:
+            pytest.skip(f"the client asks what the server on the loopback does not know: {server.unknown[0]}")
+        assert (code, command.err.count("W&B")) == (0, 0), command.err
+    (run,) = server.runs.values()
+    assert (run.identity["name"], run.identity["sweep"], run.exit_code) == ("theirs", "sweep1", 0)
+    steps = [row["trainer/global_step"] for row in run.rows if "mean/loss" in row]
+    assert steps == [0, 2, 4] and run.summary["loss"] > 0 and run.config["commit"]
+    sweep = yaml.safe_load((REPOSITORY / "examples" / "wandb_sweep.yaml").read_text())
+    assert sweep["metric"]["name"] in run.summary
+
+
+NOWHERE = {"WANDB_BASE_URL": "http://127.0.0.1:9", "WANDB_API_KEY": "f" * 40}
+BAD: dict[str, Callable[[], Any]] = {
+    "no key": lambda: nullcontext({}),
+    "no server": lambda: nullcontext(NOWHERE),
+    "hangs": lambda: Loopback(says=None),
+    "500": lambda: Loopback(says=(500, b"")),
+    "garbage": lambda: Loopback(says=(200, b"\x00\xff<html>")),
+    "refuses runs": lambda: Loopback("UpsertBucket"),
+    "takes no files": lambda: Loopback("storage"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_no_failure_of_wandb_fails_or_blocks_a_run(bad: str, tmp_path: Path) -> None:
+    """Say it in one line, with the command that uploads what is on the disk; that works."""
+    words = ["logger=wandb", "logger.wandb.init_timeout=1", "-m", "seed=1,2"]
+    with BAD[bad]() as server:
+        command = started(tmp_path, *words, **getattr(server, "environment", server))
+        assert command.end() == 0 and "Traceback" not in command.err, command.err
+    (line,) = [line for line in command.err.splitlines() if "W&B" in line]
+    upload = shlex.split(line.partition("upload with: ")[2])
+    assert upload[0] == "wandb" and "f" * 40 not in line
+    with Loopback() as server:
+        environment = apart(tmp_path, **server.environment)
+        subprocess.run([WANDB, *upload[1:]], env=environment, cwd=tmp_path, check=True, capture_output=True)
+    (run,) = server.runs.values()
+    assert [row["trainer/global_step"] for row in run.rows if "mean/loss" in row] == [0, 2, 4]
+
+
+def test_a_server_that_dies(tmp_path: Path) -> None:
+    with Loopback() as server:
+        command = started(tmp_path, "logger=wandb", "train.steps=2000", **server.environment)
+        command.until(lambda: server.runs)
+        server.die()
+        assert command.end() == 0 and "Traceback" not in command.err, command.err
+    assert command.err.count("upload with: wandb sync") == 1
+
+
+@pytest.mark.parametrize("broken", ["open", "log", "finish"])
+def test_what_wandb_raises_is_said_once(broken: str, tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Fails(mock.MagicMock):
+        def __getattr__(self, name: str) -> Any:
+            if name == broken:
+                raise ConnectionResetError("gone")
+            return super().__getattr__(name)
+
+    def open_run(**_: object) -> Fails:
+        if broken == "open":
+            raise ConnectionResetError("gone")
+        return Fails()
+
+    monkeypatch.setattr(lightning, "open_run", open_run)
+    result = tiny(logger="wandb")
+    assert result.code == 0
+    assert result.err.count("W&B has failed (ConnectionResetError: gone)") == 1
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("logger.wandb.mode=ofline", "mode=ofline"),
+        ("logger.wandb.init_timeout=0", "init_timeout=0"),
+        ("logger.wandb.tags=3", "tags"),
+        ("logger.wandb.projekt=x", "projekt"),
+        ("+logger.mine=3", "logger.mine=3"),
+        ("+logger.mine.save_dir=x", "logger.mine"),
+    ],
+)
+def test_wrong_settings_are_refused(word: str, said: str, tiny: Run, outputs: Path) -> None:
+    result = tiny(word, logger="wandb_offline")
+    assert (result.code, result.out) == (2, "") and said in result.err and not outputs.exists()
+
+
+def test_everything_private_is_a_setting_of_wandbs() -> None:
+    import wandb
+
+    assert set(wandb_run.PRIVATE) <= set(wandb.Settings.model_fields)

@@ -1,0 +1,112 @@
+from itertools import product
+
+import pytest
+import torch
+
+from icl.tasks.expected_traces import expected_word, sparse_a_risk
+from icl.tasks.quadratic import QuadraticRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
+from icl.theory.wishart import trace_moment
+from tests.tasks.gaussian import moment
+from tests.theory.drawing import covariance, draw, eye, loss_on_gram_matrices, within
+
+
+def by_indices(matrices, Sigma, N):
+    """Return every index and token of E tr(S X_1 S X_2 ...) written out; moments of 2k Gaussians by
+    pairings."""
+    k, D = len(matrices), len(Sigma)
+    joint = torch.block_diag(*[Sigma] * N)
+    zero = torch.zeros(N * D, dtype=torch.float64)
+    total = 0.0
+    for tokens in product(range(N), repeat=k):
+        for rows in product(range(D), repeat=2 * k):  # S_j carries rows[2j], rows[2j + 1]
+            weight = 1.0
+            for j, X in enumerate(matrices):
+                weight *= float(X[rows[2 * j + 1], rows[(2 * j + 2) % (2 * k)]])
+            vectors = [tokens[i // 2] * D + row for i, row in enumerate(rows)]
+            total += weight * float(moment(vectors, zero, joint))
+    return total / N**k
+
+
+@pytest.mark.parametrize(("k", "N"), [(1, 1), (1, 3), (2, 1), (2, 3), (3, 2)])
+def test_words_against_every_index(k, N):
+    Sigma, matrices = covariance(0, 2), list(draw(1, k, 2, 2))
+    assert float(expected_word(matrices, Sigma, N)) == pytest.approx(
+        by_indices(matrices, Sigma, N), rel=1e-11
+    )
+
+
+@pytest.mark.parametrize("k", [4, 5, 6])
+def test_words_against_sampling(k):
+    """Compare within 4 standard errors, fixed seed."""
+    N, Sigma, matrices = 7, covariance(2, 3), list(draw(3, k, 3, 3) / 3)
+    x = draw(4, 200_000, N, 3) @ torch.linalg.cholesky(Sigma).T
+    S = x.mT @ x / N
+    product_BDD = torch.eye(3, dtype=torch.float64)
+    for X in matrices:
+        product_BDD = product_BDD @ S @ X
+    assert within(product_BDD.diagonal(dim1=-2, dim2=-1).sum(-1), expected_word(matrices, Sigma, N))
+
+
+@pytest.mark.parametrize("k", range(1, 7))
+def test_words_in_identities_are_wishart_moments(k):
+    assert float(expected_word([eye(4)] * k, eye(4), 9)) == pytest.approx(
+        trace_moment(k, 4, 9) / 9**k, rel=1e-13
+    )
+
+
+@pytest.mark.parametrize("L", [1, 2, 3])
+def test_risk_off_s_against_the_gram_path(L):
+    """Compare unsymmetric A of different sizes: order and transposition count, and the sample tells them."""
+    Sigma, Sigma_w, N = covariance(5, 3), covariance(6, 3), 40
+    sizes = torch.tensor([0.4, 0.7, 0.2], dtype=torch.float64)[:L, None, None]
+    A_LDD, stack = sizes * (eye(3) + 0.8 * draw(7, L, 3, 3)), []
+    for A_DD in A_LDD:
+        P, Q = torch.zeros(2, 4, 4, dtype=torch.float64)
+        P[3, 3], Q[:3, :3] = 1, -A_DD
+        stack.append((P, Q))
+    sample = loss_on_gram_matrices(stack, Sigma, Sigma_w, N, seed=8)
+    assert within(sample, sparse_a_risk(A_LDD, Sigma, Sigma_w, N))
+    for wrong in (A_LDD.mT, A_LDD.flip(0)):
+        assert L == 1 or not within(sample, sparse_a_risk(wrong, Sigma, Sigma_w, N), 6)
+
+
+def test_one_layer_equals_the_quadratic_form():
+    Sigma, Sigma_w, A_DD = covariance(9, 4), covariance(10, 4), draw(11, 4, 4)
+    risk = QuadraticRisk.linear_regression(Sigma, Sigma_w, 6)
+    P, Q = torch.zeros(2, 1, 5, 5, dtype=torch.float64)
+    P[0, 4, 4], Q[0, :4, :4] = 1, -A_DD
+    assert float(sparse_a_risk(A_DD[None], Sigma, Sigma_w, 6)) == pytest.approx(
+        float(risk.value_of_layer(P, Q)), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("L", [1, 2, 3])
+def test_on_s_it_equals_the_polynomial_and_its_gradient_is_proportional_to_sigma(L):
+    Sigma, D, N = covariance(12, 4), 4, 11
+    inverse = torch.linalg.inv(Sigma)
+    a_L = torch.tensor([0.4, 1.1, 0.7], dtype=torch.float64)[:L]
+    A_LDD = (a_L[:, None, None] * inverse).requires_grad_()
+    value = sparse_a_risk(A_LDD, Sigma, inverse, N)
+    exact = InvariantRisk(D, N, L).derivatives(a_L.tolist())
+    assert float(value.detach()) == pytest.approx(exact.value, rel=1e-11)
+    (gradient_LDD,) = torch.autograd.grad(value, A_LDD)
+    expected = torch.from_numpy(exact.gradient_V)[:, None, None] * Sigma / D
+    assert torch.allclose(gradient_LDD, expected, rtol=1e-9, atol=1e-10)
+
+
+def test_change_of_coordinates():
+    """Change x -> R x, w -> R^{-T} w, A -> R^{-T} A R^{-1}, which leaves every prediction alone."""
+    Sigma, Sigma_w, A_LDD, R = covariance(15, 3), covariance(16, 3), draw(17, 2, 3, 3) / 3, draw(18, 3, 3)
+    back = torch.linalg.inv(R)
+    here = sparse_a_risk(A_LDD, Sigma, Sigma_w, 5)
+    there = sparse_a_risk(back.T @ A_LDD @ back, R @ Sigma @ R.T, back.T @ Sigma_w @ back, 5)
+    assert float(here) == pytest.approx(float(there), rel=1e-10)
+
+
+def test_gradient_and_leading_axes():
+    Sigma, Sigma_w = covariance(19, 3), covariance(20, 3)
+    A_RLDD = (draw(21, 2, 2, 3, 3) / 4).requires_grad_()
+    assert torch.autograd.gradcheck(lambda A: sparse_a_risk(A, Sigma, Sigma_w, 5), (A_RLDD,))
+    together = sparse_a_risk(A_RLDD, Sigma, Sigma_w, 5)
+    assert torch.allclose(together[1], sparse_a_risk(A_RLDD[1], Sigma, Sigma_w, 5), rtol=1e-13)

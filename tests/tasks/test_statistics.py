@@ -1,0 +1,47 @@
+import itertools
+
+import pytest
+import torch
+
+from icl.tasks.estimators import norm_and_stderr
+
+
+def chunks(mean, repeats, chunks=50):
+    noise = torch.randn(
+        chunks, repeats, len(mean), dtype=torch.float64, generator=torch.Generator().manual_seed(1)
+    )
+    return mean + noise
+
+
+def test_the_norm_of_noise_is_not_biased_upward():
+    mean = torch.zeros(100, dtype=torch.float64)
+    mean[0] = 2
+    grad_CRK = chunks(mean, 200)
+    norm_R, stderr_R = norm_and_stderr(grad_CRK)
+    assert float(grad_CRK.mean(0).norm(dim=-1).mean()) > 2.3
+    assert abs(float(norm_R.mean()) - 2) < 0.05
+    assert float(stderr_R.mean()) == pytest.approx(float(norm_R.std()), rel=0.2)
+
+
+def test_the_square_is_the_mean_over_pairs_of_chunks_and_the_error_the_jackknifes():
+    grad_CRK = chunks(torch.tensor([3.0, 4.0], dtype=torch.float64), 6, chunks=5)
+
+    def square(grad):
+        return torch.stack([(x * y).sum(-1) for x, y in itertools.permutations(grad, 2)]).mean(0)
+
+    norm_R, stderr_R = norm_and_stderr(grad_CRK)
+    torch.testing.assert_close(norm_R**2, square(grad_CRK))
+    without = torch.stack([square(torch.cat([grad_CRK[:c], grad_CRK[c + 1 :]])) for c in range(5)])
+    s_R = (without.var(0, correction=0) * 4).sqrt()
+    torch.testing.assert_close(stderr_R, (norm_R**2 + s_R).sqrt() - norm_R)
+
+
+def test_a_vanishing_gradient_has_no_vanishing_error():
+    norm_R, stderr_R = norm_and_stderr(chunks(torch.zeros(3, dtype=torch.float64), 1000))
+    assert bool((stderr_R > 0).all())
+    assert float(((norm_R / stderr_R) < 3).double().mean()) > 0.98
+
+
+def test_one_chunk_is_exact():
+    norm_R, stderr_R = norm_and_stderr(torch.tensor([[[3.0, 4.0]]]))
+    assert (float(norm_R), float(stderr_R)) == (5, 0)
