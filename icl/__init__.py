@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from icl.resolver import at as _at  # noqa: F401  its import has OmegaConf know ${at:...}
+from icl.resolver import by_scale as _by_scale  # noqa: F401  its import has OmegaConf know ${by_scale:...}
 
 __version__ = "0.1.0"
 __all__ = [
@@ -46,7 +46,7 @@ def check(
     on_event: Listener | None = None,
     **settings: Any,
 ) -> ResultDict:
-    """`icl check check=NAME check.KEY=VALUE ...` as a dict: the verdict and all that it rests on.
+    """`icl check NAME check.KEY=VALUE ...` as a dict: the verdict and all that it rests on.
 
     Nothing is written unless `outputs` names a folder to keep the record in. Besides the check's own settings
     there are `scale`, `force` and `logger`, as for every verb; `config_dir` is a folder of your own configs,
@@ -65,7 +65,7 @@ def train(
     on_event: Listener | None = None,
     **settings: Any,
 ) -> ResultDict:
-    """`icl train experiment=EXPERIMENT KEY=VALUE ...` as a dict: where the run is, its metrics, its verdicts.
+    """`icl train EXPERIMENT KEY=VALUE ...` as a dict: where the run is, its metrics, its verdicts.
 
     Dotted settings come in a dict: `icl.train("ahn/theorem3", **{"model.layers": 2})`. A finished run is
     found and not repeated; `icl.load_run(found["run_dir"])` reads it.
@@ -83,7 +83,7 @@ def figure(
     on_event: Listener | None = None,
     **settings: Any,
 ) -> FigureDict:
-    """`icl figure figure=NAME figure.KEY=VALUE ...` as a dict: files, and claims with their verdicts.
+    """`icl figure NAME figure.KEY=VALUE ...` as a dict: files, and claims with their verdicts.
 
     `.figure` of it is a matplotlib Figure: `icl.figure("ahn/fig1", width=3.3, layers=2).figure`.
     """

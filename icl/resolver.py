@@ -1,5 +1,5 @@
-"""`${at:smoke,laptop,paper}` in a config is the value for the scale in force; `${per_run:10}` is the period,
-in steps, of what happens ten times in a run.
+"""`${by_scale:1,2,3}` in a config is 1 at scale=smoke, 2 at laptop and 3 at paper; `${per_run:10}` is the
+period, in steps, of what happens ten times in a run.
 
 They are registered where OmegaConf is imported before icl, and by icl's Hydra plugin, which Hydra imports
 before it composes anything; so a notebook resolves the configs of icl. To import OmegaConf here would take
@@ -23,17 +23,16 @@ def register() -> None:
     own: Any = omegaconf.OmegaConf
     is_old = omegaconf.__version__.startswith("2.3.")  # there register_resolver is an older function
     register = own.register_new_resolver if is_old else own.register_resolver
-    register("at", at, replace=True)
+    for name in ("by_scale", "at"):  # the second of configs from before 0.1
+        register(name, by_scale, replace=True)
     register("per_run", per_run, replace=True)
 
 
-def at(*values: Any, _root_: Any) -> Any:
+def by_scale(*values: Any, _root_: Any) -> Any:
     """Return the value for the scale in force, which is the config's `scale`."""
     scale = one_of("scale", _root_.get("scale", "laptop"), SCALES)
     if len(values) != len(SCALES):
-        raise InputError(
-            f"${{at:...}} has {len(values)} values, must have one for each of {', '.join(SCALES)}"
-        )
+        raise InputError(f"${{by_scale:...}} has {len(values)} values, must have {len(SCALES)}")
     value = values[SCALES.index(scale)]
     if not isinstance(value, list | dict):
         return value

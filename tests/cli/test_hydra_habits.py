@@ -29,7 +29,9 @@ def test_what_hydra_shows(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logging.root, "level", logging.root.level)
     none = tiny("--cfg", "job", "-p", "nope")
     assert (none.code, none.out) == (2, "") and "nope" in none.err
-    assert "lr: 0.05" in tiny("--cfg", "job", "-p", "optimizer").out.replace("${at:0.05,0.05,0.02}", "0.05")
+    assert "lr: 0.05" in tiny("--cfg", "job", "-p", "optimizer").out.replace(
+        "${by_scale:0.05,0.05,0.02}", "0.05"
+    )
     assert "conf" in tiny("--info", "searchpath").out
     shown = tiny("--help").out
     assert "optimizer: adam, adamw, lbfgs, sgd" in shown and "steps_per_batch: 2" in shown
