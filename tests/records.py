@@ -52,8 +52,6 @@ class FakeRunner:
     def info(self, line: str) -> None:
         pass
 
-    def store(
-        self, name: str, science: Mapping[str, Any], compute: Callable[[], Any], code: Any = None
-    ) -> Any:
+    def store(self, name: str, science: Mapping[str, Any], compute: Callable[[], Any]) -> Any:
         self.science = science
         return record(weights=dict(compute()), run=mark(name))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Picture
@@ -17,12 +18,13 @@ from icl.look import current
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.gridspec import SubplotSpec
 
     from icl.figures.claims import Claim
     from icl.figures.runner import Runner
 
 Panels = Mapping[str, "Axes"]
-_READABLE = 0.8  # of a panel's width; one that would be narrower goes into a further row
+READABLE = 0.8  # of a panel's width; one that would be narrower goes into a further row
 
 
 @dataclass(frozen=True)
@@ -36,20 +38,35 @@ class Layout:
 
     def create(self) -> tuple[Picture, dict[str, Axes]]:
         """Return a figure, as wide as asked for, and its axes by panel."""
-        widths = self.widths or [self.size[0]] * (self.columns or len(self.panels))
-        width, height = current().width or sum(widths), self.size[1]
-        if not self.widths:
-            fitting = min(len(widths), max(1, int(width / (_READABLE * self.size[0]))))
-            rows_each = -(-len(widths) // fitting)
-            columns = -(-len(widths) // rows_each)  # as even as can be
-            widths = [width / columns] * columns
-            height *= min(widths[0] / self.size[0], 1.5)
-        rows = -(-len(self.panels) // len(widths))
+        widths = [*self.widths] or [self.size[0]] * (self.columns or len(self.panels))
+        width = current().width or sum(widths)
+        cut = _lines(widths, width)
+        longest, lines = max(cut, key=sum), cut * -(-len(self.panels) // len(widths))
+        height = self.size[1] * (1 if self.widths else min(width / sum(longest), 1.5))
         with rc_context(rc()):  # without pyplot's global state
-            figure = Picture(figsize=(width, rows * height), dpi=200, layout="constrained")
+            figure = Picture(figsize=(width, len(lines) * height), dpi=200, layout="constrained")
             FigureCanvasAgg(figure)
-            cells = figure.add_gridspec(rows, len(widths), width_ratios=widths)
+            grid = figure.add_gridspec(len(lines), len(longest), width_ratios=longest)
+            cells: list[SubplotSpec] = []
+            for i, line in enumerate(lines):
+                if line == longest[: len(line)]:
+                    cells += [grid[i, j] for j in range(len(line))]
+                else:
+                    own = [*line, sum(longest) - sum(line)]
+                    row = grid[i, :].subgridspec(1, len(own), width_ratios=own)
+                    cells += [row[j] for j in range(len(line))]
             return figure, {name: figure.add_subplot(cells[i]) for i, name in enumerate(self.panels)}
+
+
+def _lines(widths: Sequence[float], width: float) -> list[list[float]]:
+    """Cut a row of panels into lines, as few as are readable, as even as can be."""
+    middles = (np.cumsum(widths) - np.divide(widths, 2)) / sum(widths)
+    for count in range(1, len(widths) + 1):
+        of = np.ceil(middles * count).clip(1)
+        lines = [[w for w, k in zip(widths, of, strict=True) if k == line] for line in range(1, count + 1)]
+        if READABLE * max(map(sum, lines)) <= width:
+            break
+    return [line for line in lines if line]
 
 
 class Figure(ABC):

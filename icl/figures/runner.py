@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -24,13 +24,11 @@ class Runner(Protocol):
         name: str,
         science: Mapping[str, Any],
         compute: Callable[[], Mapping[str, np.ndarray]],
-        code: Sequence[str] | None = None,
     ) -> RunRecord:
         """Return the arrays `compute` gives, as runs/NAME/FINGERPRINT; `science` must determine them. Its
         `seeds`, if any, are those of the record.
 
-        They are computed anew when code that the modules or classes `code` reach has changed; by default
-        the module `compute` is written in.
+        They are computed anew when code has changed that the module `compute` is written in reaches.
         """
 
     def info(self, line: str) -> None:

@@ -180,7 +180,7 @@ def outline(axes: Axes, cells: Iterable[Sequence[int]]) -> None:
     """Draw squares around these rows and columns of a matrix that `imshow` drew."""
     for row, column in cells:
         corner = column - 0.5, row - 0.5
-        axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=ON_LIGHT, linewidth=0.9))
+        axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=ON_LIGHT))
 
 
 def figure_of(axes: Axes) -> Figure:

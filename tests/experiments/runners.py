@@ -18,7 +18,7 @@ class StoringRunner:
         assert self.run is not None, "nothing is trained through the run store"
         return self.run
 
-    def store(self, name, science, compute, code=None):
+    def store(self, name, science, compute):
         config = {"settings": dict(science)}
         with RunStore(self.outputs).begin(name, fingerprint(science), config, "0") as run:
             if run.cached is not None:

@@ -58,7 +58,7 @@ class Fig1(TrainingSettings, Figure):
         name, axes = loss
         if "risk_RT" in arrays:
             band(axes, arrays["steps"], arrays["risk_RT"], ORANGE, "exact risk")
-        band(axes, *metric(run, "loss"), GREY, "batch", linewidth=0.6)
+        band(axes, *metric(run, "loss"), GREY, "batch")
         optimum = float(arrays["optimal_risk"])
         exact_line(axes, optimum, f"optimum {optimum:.4f}", linestyle=":")
         axes.set_title(f"({name}) loss")

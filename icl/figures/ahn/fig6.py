@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from icl.config import resolve_seeds
 from icl.errors import real, whole
@@ -34,6 +35,7 @@ class Fig6(LossComparison):
     layers: int | None = None
     dim: int | None = None
     steps: int | None = None
+    covariance: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,8 +46,9 @@ class Fig6(LossComparison):
         self.lr_below_5 = real("figure.lr_below_5", self.lr_below_5, 0, open_low=True)
         if self.layers is not None:
             whole("figure.layers", self.layers, 1, MAX_LAYERS)
-        self.size = TrainingSettings(self.layers, self.dim).overrides()
-        self.training = TrainingSettings(self.layers, self.dim, steps=self.steps).overrides()
+        size = TrainingSettings(self.layers, self.dim, covariance=self.covariance)
+        self.size = size.overrides()
+        self.training = replace(size, steps=self.steps).overrides()
 
     def runs(self, runner: Runner) -> Records:
         found: dict[str, RunRecord] = {}

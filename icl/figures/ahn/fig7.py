@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from icl.figures.ahn.fig3 import MAX_LAYERS
 from icl.figures.ahn.losses import LEVEL, MEANS, MEDIANS, LossComparison, Losses, below
@@ -25,12 +26,14 @@ class Fig7(LossComparison):
     seeds: Sequence[int] | None = None
     steps: int | None = None
     lr: float | None = None
+    covariance: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.layers = different("layers", self.layers, 1, MAX_LAYERS)
-        self.size = TrainingSettings(dim=self.dim).overrides()
-        own = TrainingSettings(None, self.dim, self.context, self.seeds, self.steps, self.lr)
+        self.size = TrainingSettings(dim=self.dim, covariance=self.covariance).overrides()
+        given = self.context, self.seeds, self.steps, self.lr, self.covariance
+        own = TrainingSettings(None, self.dim, *given)
         self.training = own.overrides()
 
     def runs(self, runner: Runner) -> Records:

@@ -127,7 +127,7 @@ class Extra(Figure):
             axes = panels[f"setting ({name})"]
             for method, (label, color, marker) in METHODS.items():
                 y_RW = of.trained_RW if method == "trained" else of.risk(f"{method}_W")[None]
-                band(axes, of.windows, y_RW, color, label, marker=marker, linewidth=0.8)
+                band(axes, of.windows, y_RW, color, label, marker=marker)
             exact_curve(axes, of.windows, of.optimum_W, "best head, exact")
             exact_line(axes, float(of.risk("kalman_W")[-1]), "Kalman filter", linestyle=":")
             axes.set(title=f"setting ({name})", xlabel="window $s$", xticks=of.windows)

@@ -6,6 +6,7 @@ T steps, D = 2 covariates, R seeds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -39,9 +40,10 @@ class Fig3(Figure):
         seeds: Sequence[int] | None = None,
         steps: int | None = None,
         lr: float | None = None,
+        covariance: Any = None,
     ) -> None:
         self.steps = whole("figure.descent_steps", descent_steps, 1)
-        self.training = TrainingSettings(layers, None, context, seeds, steps, lr)
+        self.training = TrainingSettings(layers, 2, context, seeds, steps, lr, covariance)
 
     def runs(self, runner: Runner) -> Records:
         run = runner.train("looped/shared", self.training.overrides())
@@ -81,7 +83,7 @@ class Fig3(Figure):
         exact_line(a, best_a, "best A")
         exact_line(a, best_b, "")
         exact_line(a, scalar_a, "best multiple", linestyle=":")
-        band(b, *metric(run, "loss"), GREY, "batch", linewidth=0.6)
+        band(b, *metric(run, "loss"), GREY, "batch")
         band(b, *metric(run, "exact_risk"), ORANGE, "exact risk")
         for name, color, label in (("random", BLUE, "from random"), ("scalar", RED, "from $aI$")):
             risk_T = arrays[f"{name}_risk_T"]

@@ -6,8 +6,9 @@ N context lengths, L loops in training, M loops at test time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import InitVar, asdict, dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from flint import arb, fmpq
@@ -17,6 +18,7 @@ from icl.errors import reals, rising, whole
 from icl.figures.claims import Claim
 from icl.figures.figure import Figure, Layout, Records
 from icl.figures.runner import Runner
+from icl.tasks import LinearRegression
 from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.looped.plane import MAX_LAYERS, risk
 from icl.theory.looped.search import Rotated
@@ -43,11 +45,15 @@ class Loops(Figure):
     loops: Sequence[int]
     at_test: int
     eigenvalues: Sequence[float]
+    covariance: InitVar[Any] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, covariance: Any) -> None:
         self.contexts = rising("figure.contexts", self.contexts, 1, 10**9)
         self.loops = rising("figure.loops", self.loops, 1, MAX_LAYERS)
         self.at_test = whole("figure.at_test", self.at_test, self.loops[-1], MAX_LAYERS)
+        if covariance is not None:
+            given = LinearRegression(2, covariance=covariance, prefix="figure")
+            self.eigenvalues = np.linalg.eigvalsh(np.array(given.covariance)).tolist()
         self.eigenvalues = reals("figure.eigenvalues", self.eigenvalues, 2, 0, open_low=True)
 
     def runs(self, runner: Runner) -> Records:

@@ -174,6 +174,4 @@ def draw(
 
 def intervals(axes: Axes, x_N: Array, y_N: Array, half_N: Array, color: str, marker: str = "o") -> None:
     """Draw points with an interval each."""
-    axes.errorbar(
-        x_N, y_N, half_N, color=color, marker=marker, markerfacecolor="none", linestyle="none", elinewidth=0.7
-    )
+    axes.errorbar(x_N, y_N, half_N, color=color, marker=marker, markerfacecolor="none", linestyle="none")

@@ -384,11 +384,10 @@ class FigureRunner:
         name: str,
         science: Mapping[str, Any],
         compute: Callable[[], Mapping[str, np.ndarray]],
-        code: Sequence[str] | None = None,
     ) -> RunRecord:
         mark = fingerprint(science)
         store, config = RunStore(self.session.outputs), {"settings": dict(science)}
-        roots = (compute.__module__,) if code is None else code
+        roots = (compute.__module__,)
         done = find_done(store.path(name, mark), None) if self.session.uses_stale else None
         if done is not None:
             return done
@@ -444,7 +443,6 @@ class _DryRunner(FigureRunner):
         name: str,
         science: Mapping[str, Any],
         compute: Callable[[], Mapping[str, np.ndarray]],
-        code: Sequence[str] | None = None,
     ) -> RunRecord:
         settings, seeds = {"settings": dict(science)}, science.get("seeds", [])
         run: Any = _MissingRun(name, fingerprint(science), settings, seeds)

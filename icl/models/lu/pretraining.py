@@ -15,11 +15,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse.linalg import LinearOperator, cg
 
 from icl.models.lu.finite import FiniteRisk, TaskMoments
 
 Array = NDArray[np.float64]
 BLOCK = 512  # prompts whose products of pairs are held at a time
+LARGE, FAR = 40, 1.1  # dim, and prompts over the number of weights, from which conjugate gradients cost less
+PRECISION = 1e-11  # of the residual where they end
 DRAWS, LAWS = ("drawn", "balanced"), ("sphere", "gaussian")
 
 
@@ -73,11 +76,9 @@ class Pretraining:
         w_KD = None if self.tasks is None else self.draw_tasks(rng, self.tasks)
         features = self.dim * (self.dim + 1)
         blocks = self._blocks(rng, w_KD)
-        few = self.prompts <= features
-        Gamma_DH = (few_prompts if few else many_prompts)(
-            blocks, self.dim, self.prompts * self.ridge / self.dim
-        )
-        return Gamma_DH, w_KD
+        far = self.dim >= LARGE and self.prompts >= FAR * features
+        solve = few_prompts if self.prompts <= features else by_steps if far else many_prompts
+        return solve(blocks, self.dim, self.prompts * self.ridge / self.dim), w_KD
 
     def draw_tasks(self, rng: np.random.Generator, count: int) -> Array:
         w_KD = rng.standard_normal((count, self.dim))
@@ -113,9 +114,9 @@ class Pretraining:
 
 def few_prompts(blocks: Iterator[Prompts], dim: int, shift: float) -> Array:
     """Return Gamma from the n x n matrix of the prompts' inner products, those of x times those of h."""
-    parts = list(blocks)
-    x_ND, h_NH, y_N = (np.concatenate(part) for part in zip(*parts, strict=True))
-    gram_NN = (x_ND @ x_ND.T) * (h_NH @ h_NH.T)
+    x_ND, h_NH, y_N = _joined(blocks)
+    gram_NN = x_ND @ x_ND.T
+    gram_NN *= h_NH @ h_NH.T
     gram_NN[np.diag_indices_from(gram_NN)] += shift
     c_N = cho_solve(cho_factor(gram_NN, lower=True, overwrite_a=True), y_N)
     return np.asarray((x_ND * c_N[:, None]).T @ h_NH)
@@ -138,3 +139,28 @@ def many_prompts(blocks: Iterator[Prompts], dim: int, shift: float) -> Array:
     normal_PP[np.diag_indices_from(normal_PP)] += shift
     factor = cho_factor(normal_PP, lower=True, overwrite_a=True, check_finite=False)
     return np.asarray(cho_solve(factor, right_DH.ravel())).reshape(dim, size)
+
+
+def by_steps(blocks: Iterator[Prompts], dim: int, shift: float) -> Array:
+    """Return Gamma of many prompts by conjugate gradients: a step costs n d^2, where the normal matrix costs
+    n d^4. Its mean over the queries, I (x) sum h h^T / d, is the preconditioner; what is left has a condition
+    that d does not enter, only the ratio of prompts to weights."""
+    x_ND, h_NH, y_N = _joined(blocks)
+    inverse_HH = np.linalg.inv(h_NH.T @ h_NH / dim + shift * np.eye(dim + 1))
+    shape, size = (dim, dim + 1), (dim * (dim + 1),) * 2
+
+    def summed(value_N: Array) -> Array:
+        return np.asarray((x_ND * value_N[:, None]).T @ h_NH)
+
+    def normal(Gamma: Array) -> Array:
+        Gamma_DH = Gamma.reshape(shape)
+        return (summed(((x_ND @ Gamma_DH) * h_NH).sum(1)) + shift * Gamma_DH).ravel()
+
+    mean = LinearOperator(size, lambda Gamma: (Gamma.reshape(shape) @ inverse_HH).ravel())
+    found, failed = cg(LinearOperator(size, normal), summed(y_N).ravel(), rtol=PRECISION, M=mean)
+    assert not failed, "conjugate gradients did not converge"
+    return np.asarray(found).reshape(shape)
+
+
+def _joined(blocks: Iterator[Prompts]) -> Prompts:
+    return Prompts(*(np.concatenate(part) for part in zip(*blocks, strict=True)))

@@ -27,8 +27,3 @@ def descend(risk: WeightedRisk, A_DD: Array, steps: int) -> tuple[Array, Array]:
         path.append(A_DD)
         values.append(value)
     return np.stack(path), np.array(values)
-
-
-def rotation_of(A_XDD: Array) -> Array:
-    """Return |b| of the parts b J of 2 x 2 matrices."""
-    return np.abs(A_XDD[..., 1, 0] - A_XDD[..., 0, 1]) / 2

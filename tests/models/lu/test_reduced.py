@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from icl.models import ReducedLSA
-from icl.models.lu.pretraining import Prompts, few_prompts, many_prompts
+from icl.models.lu.pretraining import Prompts, by_steps, few_prompts, many_prompts
 from icl.random import generator
 from icl.tasks.estimators import SampledGram
 from tests.plans import train_one
@@ -28,7 +28,7 @@ def decay(ridge):
     ids=["few prompts", "many prompts", "no ridge"],
 )
 def test_training_on_a_fixed_batch_ends_at_its_ridge_regression(make_plan, optimizer, ridge, batch, steps):
-    """Compare with both solutions of lu's ridge regression."""
+    """Compare with the three solutions of lu's ridge regression."""
     train = {"steps": steps, "steps_per_batch": steps, "batch": batch, "clip": None, "log_every": steps}
     plan = make_plan(
         SEEDS, TASK, lambda dim: ReducedLSA(dim, 1, 0.1), optimizer=optimizer,
@@ -41,6 +41,6 @@ def test_training_on_a_fixed_batch_ends_at_its_ridge_regression(make_plan, optim
         h_BH = gram_PPB[-1].T * [*[DIM] * DIM, 1]
         prompts = Prompts(query_PB[:DIM].T, h_BH, draw["target"][r].numpy())
         Gamma_DH = trained.weights["Gamma"][r, 0]
-        for solution in (few_prompts, many_prompts)[0 if ridge else 1 :]:
+        for solution in (few_prompts, many_prompts, by_steps)[0 if ridge else 1 :]:
             ridge_DH = solution(iter([prompts]), DIM, batch * ridge / DIM)
             assert Gamma_DH == pytest.approx(ridge_DH, rel=1e-6, abs=1e-7)

@@ -8,7 +8,7 @@ import pytest
 from flint import fmpq, fmpq_poly
 
 from icl.theory.ahn.invariant_risk import InvariantRisk
-from icl.theory.looped.descent import descend, rotation_of
+from icl.theory.looped.descent import descend
 from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.looped.plane import coefficients, risk
 from icl.theory.looped.search import best_rotation, risk_of, rounded
@@ -37,8 +37,9 @@ def test_the_rule_and_its_gradient_are_those_of_the_polynomial(n, L) -> None:
 
 def test_descent_lowers_the_risk_and_turns() -> None:
     path_TDD, risk_T = descend(plane_risk(20, 4), 0.01 * A_DD, 300)
-    assert (np.diff(risk_T) <= 0).all() and rotation_of(path_TDD)[-1] > 0.3
-    assert rotation_of(descend(plane_risk(20, 4), 0.01 * np.eye(2), 300)[0]).max() < 1e-12
+    (stuck_TDD, _) = descend(plane_risk(20, 4), 0.01 * np.eye(2), 300)
+    turned_T, kept_T = (np.abs(M_TDD[:, 1, 0] - M_TDD[:, 0, 1]) / 2 for M_TDD in (path_TDD, stuck_TDD))
+    assert (np.diff(risk_T) <= 0).all() and turned_T[-1] > 0.3 and kept_T.max() < 1e-12
 
 
 def test_the_values_of_the_note_are_found_again() -> None:
