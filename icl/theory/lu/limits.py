@@ -107,11 +107,11 @@ class Limit:
 
 
 def plotted(alpha: float, kappa: float, tau: float, rho: float, ridge: float = 0.0) -> tuple[float, float]:
-    """Return (e_ICL, e_IDG) as floats; infinite at tau = 1 without ridge."""
+    """Return (e_ICL, e_IDG) as floats; infinite at tau = 1 without ridge, whose other values are closed forms."""
     with ctx.workprec(PLOTTED):
         limit = Limit.at(alpha, kappa, tau, rho)
-        if ridge == 0 and tau == 1:
-            return math.inf, math.inf
+        if ridge == 0:
+            return float(limit.icl), float(limit.idg)
         new, old = limit.errors(limit.effective_ridge(rational(ridge)))
         return float(new), float(old)
 
