@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -55,6 +56,15 @@ def test_wheel_holds_every_module_plugin_and_config_and_nothing_else(wheel: Path
     assert "hydra_plugins/__init__.py" not in modules, "it would hide the launchers that other packages bring"
     assert "icl/conf/experiment/ahn/theorem3.yaml" in configs and "icl/py.typed" in modules
     assert contents(wheel) - {"icl/conf/__init__.py"} == modules | configs
+
+
+def test_an_sdist_has_no_records_and_no_pictures(tmp_path: Path, wheel: Path) -> None:
+    sdist = build("sdist", tmp_path)
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"icl/py.typed", "docs/tutorial.md", "tests/conftest.py", "hatch_build.py"} <= names
+    assert not [name for name in names if name.startswith(("docs/records", "docs/img"))]
+    assert max(sdist.stat().st_size, wheel.stat().st_size) < 5e6
 
 
 def test_unpacked_wheel_is_found_with_its_plugins_and_experiments(unpacked: Path, tmp_path: Path) -> None:
