@@ -107,7 +107,7 @@ class Limit:
 
 
 def plotted(alpha: float, kappa: float, tau: float, rho: float, ridge: float = 0.0) -> tuple[float, float]:
-    """Return (e_ICL, e_IDG) as floats; infinite at tau = 1 without ridge, whose other values are closed forms."""
+    """Return (e_ICL, e_IDG) as floats; without ridge closed forms, infinite at tau = 1."""
     with ctx.workprec(PLOTTED):
         limit = Limit.at(alpha, kappa, tau, rho)
         if ridge == 0:
