@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import fields
+from importlib.metadata import entry_points
 from inspect import isabstract
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from icl.checks.statement import Statement
-from icl.errors import InputError, nearest_key
+from icl.errors import InputError, nearest, nearest_key
 
 
 def statements_of(path: Path) -> list[type[Statement]]:
@@ -31,12 +34,7 @@ def statements_of(path: Path) -> list[type[Statement]]:
         raise InputError(f"{path}{line_of(error, path)}: {type(error).__name__}: {error}") from error
     finally:
         sys.path.remove(str(path.resolve().parent))
-    found = [
-        value
-        for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, Statement) and value.__module__ == spec.name
-    ]
-    found = [cls for cls in found if not isabstract(cls)]
+    found = _defined(module)
     if not found:
         raise InputError(f"{path}: no Statement with a measure (icl check new prints a file to begin with)")
     for cls in found:
@@ -45,8 +43,44 @@ def statements_of(path: Path) -> list[type[Statement]]:
     return found
 
 
+def meant(place: str) -> tuple[dict[str, type[Statement]], str, str]:
+    """Return the statements of a file, or one of a package, by the id of their records; the root of their
+    code, and a digest of a file's content."""
+    if not place.endswith(".py"):
+        classes = installed()
+        if place not in classes:
+            raise InputError(f"{place}: no such statement{nearest(place, classes)}")
+        return {place: classes[place]}, classes[place].__module__, ""
+    path = Path(place)
+    found = {f"own/{path.stem}/{cls.__name__}": cls for cls in statements_of(path)}
+    return found, str(path.absolute()), hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def settings_of(one: Statement) -> dict[str, Any]:
+    settings = {f.name: getattr(one, f.name) for f in fields(one)}
+    return {k: v for k, v in settings.items() if v is not None or k not in ("seed", "samples")}
+
+
+def installed() -> dict[str, type[Statement]]:
+    """Return the statements of the modules that installed packages name as `icl.statements`, by
+    NAME/CLASS."""
+    found: dict[str, type[Statement]] = {}
+    for entry in entry_points(group="icl.statements"):
+        try:
+            found |= {f"{entry.name}/{cls.__name__}": cls for cls in _defined(entry.load())}
+        except Exception as error:
+            raise InputError(f"{entry.value}: {type(error).__name__}: {error}") from error
+    return found
+
+
+def _defined(module: ModuleType) -> list[type[Statement]]:
+    classes = [value for value in vars(module).values() if isinstance(value, type)]
+    own = [cls for cls in classes if issubclass(cls, Statement) and cls.__module__ == module.__name__]
+    return [cls for cls in own if not isabstract(cls)]
+
+
 def with_settings(
-    statements: list[type[Statement]], settings: Mapping[str, Any], path: Path
+    statements: list[type[Statement]], settings: Mapping[str, Any], path: str
 ) -> list[Statement]:
     """Return the statements, each with those of the settings that it has."""
     names = {cls: [f.name for f in fields(cls)] for cls in statements}

@@ -8,31 +8,36 @@ nothing.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
 
-from flint import arb, ctx, fmpq, fmpz
+from flint import arb, ctx, fmpq
 
 from icl.errors import InputError, one_of, real, whole
 from icl.theory.blurred import Blurred
+from icl.theory.numbers import (
+    QUANTILE,
+    Sample,
+    as_float,
+    each,
+    entries_of,
+    farthest,
+    kind_of,
+    minus,
+    nearest,
+    radii,
+    sign,
+    some_of,
+    text,
+    written,
+)  # fmt: skip
 
-__all__ = ["Blurred", "Measured", "Sample", "Statement", "setting", "text"]
+__all__ = ["QUANTILE", "Blurred", "Measured", "Sample", "Statement", "as_float", "setting", "sign", "text"]
 
-QUANTILE = 3.2905  # standard errors of a sample's interval: 99.9 %
 BITS = (64, 128, 256, 512, 1024, 2048, 4096)  # of balls, doubled only while a ball is what leaves it open
-LONGEST = 400  # letters of a rational that a document writes out
 OPEN = "open"  # expected where the true verdict is not known
-
-
-@dataclass(frozen=True)
-class Sample:
-    """The mean of random draws and its standard error."""
-
-    mean: float
-    stderr: float
 
 
 class Range(NamedTuple):
@@ -147,37 +152,6 @@ def validate(statement: Any, prefix: str = "check") -> None:
             raise InputError(f"{key}={value}: at most {declared.most}; beyond, {declared.beyond}")
 
 
-def sign(value: Any) -> int | None:
-    """Return -1, 0 or 1 where it is certain."""
-    if isinstance(value, Sample):
-        return (value.mean > 0) - (value.mean < 0) if abs(value.mean) > QUANTILE * value.stderr else None
-    if isinstance(value, arb):
-        return 1 if value > 0 else -1 if value < 0 else 0 if value == 0 else None
-    if isinstance(value, int | fmpz | fmpq) and not isinstance(value, bool):
-        return int(value > 0) - int(value < 0)
-    raise TypeError(f"{type(value).__name__}: not a rational, a ball or a sample")
-
-
-def farthest(value: Any) -> fmpq | None:
-    """Return how far from zero a number may be, None where that is not known."""
-    if isinstance(value, Sample):
-        most = abs(value.mean) + QUANTILE * value.stderr
-        return fmpq(*most.as_integer_ratio()) if most < math.inf else None
-    if isinstance(value, arb):
-        return value.abs_upper().fmpq() if value.is_finite() else None
-    return abs(fmpq(value))
-
-
-def nearest(value: Any) -> fmpq:
-    """Return how near to zero a number may be."""
-    if isinstance(value, Sample):
-        least = abs(value.mean) - QUANTILE * value.stderr
-        return fmpq(*least.as_integer_ratio()) if 0 < least < math.inf else fmpq(0)
-    if isinstance(value, arb):
-        return value.abs_lower().fmpq() if value.is_finite() else fmpq(0)
-    return abs(fmpq(value))
-
-
 class Number(NamedTuple):
     value: Any
     about: str
@@ -213,9 +187,9 @@ class Measured:
         """Require 0, of each entry of a list. A ball or sample around 0 agrees if it reaches less far
         than the control, or than `within`."""
         self.number(name, value, about, searched=searched)
-        signs = [sign(entry) for entry in _some(name, value)]
+        signs = [sign(entry) for entry in some_of(name, value)]
         truth = False if any(s in (1, -1) for s in signs) else None if None in signs else True
-        reach = [farthest(entry) for entry in _entries(value)]
+        reach = [farthest(entry) for entry in entries_of(value)]
         limit = None if None in reach else max(r for r in reach if r is not None)
         if truth is None and within is not None and limit is not None and limit < within:
             truth = True
@@ -235,7 +209,7 @@ class Measured:
 
     def _compare(self, name: str, value: Any, limit: Any, about: str, wanted: str, searched: bool) -> None:
         self.number(name, value, about, searched=searched)
-        signs = [sign(_minus(entry, limit)) for entry in _some(name, value)]
+        signs = [sign(minus(entry, limit)) for entry in some_of(name, value)]
         right = 1 if wanted == ">" else -1
         truth = False if any(s in (0, -right) for s in signs) else None if None in signs else True
         self.required[name] = Requirement(wanted, truth, limit)
@@ -249,7 +223,7 @@ class Measured:
 
     def number(self, name: str, value: Any, about: str, *, searched: bool = False) -> None:
         """Show a number, or a list of them, that decides nothing. `searched`: another may be better."""
-        kinds = {_kind(entry) for entry in _entries(value)}
+        kinds = {kind_of(entry) for entry in entries_of(value)}
         kind = next((k for k in ("sampled", "ball", "exact") if k in kinds), "exact")
         self._add(name, Number(value, about, "searched" if searched else kind))
 
@@ -323,7 +297,7 @@ class Measured:
             return False
         values = [self.numbers[name].value for name, truth in self.truths.items() if truth is None]
         values += [c.value for c in self.controls if not c.rejected and sign(c.value) is None]
-        return any(isinstance(entry, arb) for value in values for entry in _entries(value))
+        return any(isinstance(entry, arb) for value in values for entry in entries_of(value))
 
     @property
     def decides(self) -> str:
@@ -339,9 +313,9 @@ class Measured:
         """Return the part of a check's document that is measured."""
         measured: dict[str, Any] = {}
         for name, number in self.numbers.items():
-            measured[name] = _each(number.value, as_float)
+            measured[name] = each(number.value, as_float)
             if number.kind == "sampled":
-                measured[f"{name}_stderr"] = _each(
+                measured[f"{name}_stderr"] = each(
                     number.value, lambda e: e.stderr if isinstance(e, Sample) else 0.0
                 )
         shown = next((c for c in self.controls if not c.rejected), next(iter(self.controls), None))
@@ -355,7 +329,7 @@ class Measured:
             "measured": measured,
             "exact": {name: e for name, n in self.numbers.items() if (e := written(n.value)) is not None},
             "kinds": {name: number.kind for name, number in self.numbers.items()},
-            "radii": {n: float(max(_radii(k.value))) for n, k in self.numbers.items() if k.kind == "ball"},
+            "radii": {n: float(max(radii(k.value))) for n, k in self.numbers.items() if k.kind == "ball"},
             "meanings": {name: number.about for name, number in self.numbers.items()},
             "bounds": required,
             "bound": {"of": of, "source": "", **required.get(of, {"direction": "=", "value": 0.0})},
@@ -376,81 +350,6 @@ class Measured:
         """Return the least deviation from 0 that the controls of a requirement show to be seen."""
         own = [c for c in self.controls if c.of == name] or [c for c in self.controls if not c.of]
         return min((nearest(c.value) for c in own or self.controls if c.rejected), default=fmpq(0))
-
-
-def _minus(value: Any, limit: Any) -> Any:
-    if isinstance(value, Sample):
-        return Sample(value.mean - as_float(limit), value.stderr)  # type: ignore[operator]
-    return value - limit
-
-
-def _kind(value: Any) -> str:
-    sign(value)  # refuses what is no number
-    return "sampled" if isinstance(value, Sample) else "ball" if isinstance(value, arb) else "exact"
-
-
-def _entries(value: Any) -> Iterator[Any]:
-    """Yield the numbers of a list or table, however deep."""
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for entry in value:
-            yield from _entries(entry)
-    else:
-        yield value
-
-
-def _some(name: str, value: Any) -> list[Any]:
-    entries = list(_entries(value))
-    if not entries:
-        raise ValueError(f"{name}: nothing was measured")
-    return entries
-
-
-def _each(value: Any, change: Callable[[Any], Any]) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _each(entry, change) for key, entry in value.items()}
-    return [_each(entry, change) for entry in value] if isinstance(value, list | tuple) else change(value)
-
-
-def as_float(value: Any) -> float | int | None:
-    """Return the nearest float; whole numbers and truths as they are."""
-    if value is None or isinstance(value, int):
-        return value
-    if isinstance(value, Sample):
-        return value.mean
-    if isinstance(value, arb):
-        return float(value.mid())
-    try:
-        return int(fmpq(value).p) / int(fmpq(value).q)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-
-
-def written(value: Any) -> Any:
-    """Return rationals as "p/q"; None where one is none, or is too long to be read."""
-    entries = list(_entries(value))
-    if not entries or not all(
-        isinstance(entry, int | fmpz | fmpq) and not isinstance(entry, bool) for entry in entries
-    ):
-        return None
-    return _each(value, str) if sum(len(str(entry)) for entry in entries) <= LONGEST else None
-
-
-def text(value: Any) -> str:
-    """Return a number in a few letters, with its error."""
-    if isinstance(value, Sample):
-        return f"{value.mean:.4g} ± {value.stderr:.2g}"
-    if isinstance(value, arb):
-        return str(value.str(6, radius=True)).strip("[]").replace("+/-", "±")
-    if isinstance(value, Mapping | list | tuple):
-        return f"[{', '.join(map(text, _entries(value)))}]"
-    letters = str(value)
-    return letters if len(letters) <= 24 or value is None else f"{as_float(value):.9g}"
-
-
-def _radii(value: Any) -> list[arb]:
-    return [entry.rad() for entry in _entries(value) if isinstance(entry, arb)]
 
 
 def _control(control: Control) -> dict[str, Any]:

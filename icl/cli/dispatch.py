@@ -113,7 +113,7 @@ class Application:
 def command(verb: str, args: Sequence[str]) -> int:
     """Run a verb; its document is printed when all is over."""
     if verb == "check" and statement_files.is_meant(args):
-        return statement_files.command(args)
+        return statement_files.command(args, _progress)
     started = time.monotonic()
     flags, overrides, configs, only_shows = _arguments(verb, args)
     overrides, many = _without_all(verb, overrides)

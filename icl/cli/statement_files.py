@@ -1,78 +1,57 @@
-"""`icl check FILE.py` decides the statements of a user's file; `icl check new` prints one to begin with."""
+"""`icl check FILE.py` decides the statements of a user's file, `icl check PACKAGE/NAME` one of an installed
+package; `icl check new` prints a file to begin with."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
-from icl.errors import InputError, one_of, whole
+from icl.cli import show
+from icl.cli.output import emit
+from icl.config.compose import compose, input_errors, values_of
+from icl.config.search_path import ConfigDirs
+from icl.config.session import COMMON, parse_session
+from icl.errors import InputError
 from icl.jobs.exit_codes import OK, exit_code
+from icl.jobs.requests.check import OWN, of_place
+from icl.jobs.requests.request import run_request
 
-OWN = {"format": "text", "tries": None, "seed": 0, "verbose": False}
+_OURS = {*COMMON, *OWN} - {"check", "scale", "jobs"}  # every other key is a setting of a statement
 
 
 def is_meant(args: Sequence[str]) -> bool:
-    """Return whether `icl check ARGS` is about a file."""
-    return any(arg == "new" or (arg.endswith(".py") and "=" not in arg) for arg in args)
+    """Return whether `icl check ARGS` is about a file, or a package's statement."""
+    names = [arg for arg in args if "=" not in arg]
+    packages = entry_points(group="icl.statements").names if any("/" in name for name in names) else ()
+    return any(n == "new" or n.endswith(".py") or n.partition("/")[0] in packages for n in names)
 
 
-def command(args: Sequence[str]) -> int:
+def command(args: Sequence[str], progress: Any) -> int:
     if "new" in args:
         if list(args) != ["new"]:
             raise InputError("icl check new: takes nothing else; icl check new > mine.py writes a file")
         print((files("icl.checks") / "template.py").read_text(encoding="utf-8"), end="")
         return OK
-    from icl.checks.files import statements_of, with_settings
-    from icl.cli import show
-    from icl.cli.output import emit
-
-    paths = [arg for arg in args if "=" not in arg]
-    if len(paths) != 1:
-        raise InputError(f"{' '.join(paths)}: one file at a time, and KEY=VALUE")
-    path, typed = Path(paths[0]), _parsed([arg for arg in args if "=" in arg])
-    own = {key: typed.pop(key, value) for key, value in OWN.items()}
-    form, seed = one_of("format", own["format"], ("text", "json")), whole("seed", own["seed"], 0)
+    names = [arg for arg in args if "=" not in arg]
+    if len(names) != 1:
+        raise InputError(f"{' '.join(names)}: one file at a time, and KEY=VALUE")
+    given = [arg for arg in args if "=" in arg]
+    ours = [arg for arg in given if arg.partition("=")[0].partition(".")[0].lstrip("+") in _OURS]
+    composed = compose(configs := ConfigDirs.of(None), "check", ours)
+    session, verbose = parse_session("check", OWN, composed, configs), composed.settings["verbose"]
+    with input_errors(configs, "check", ours):
+        typed = values_of([arg for arg in given if arg not in ours])
     settings = {key.removeprefix("check."): value for key, value in typed.items()}
-    statements = with_settings(statements_of(path), settings, path)
-    tries = None if own["tries"] is None else whole("tries", own["tries"], 0)
-    documents = [_document(one, path, tries, seed) for one in statements]
+    asked = of_place(names[0], settings, composed.settings)
+    with progress(session, f"check {names[0]}", verbose=verbose) as session:
+        documents = [run_request(one, session) for one in asked]
     document = documents[0] if len(documents) == 1 else {"checks": documents}
 
     def shown() -> None:
         for one in documents:
-            show.check(one, verbose=own["verbose"] is True)
+            show.check(one, verbose=verbose)
 
-    emit(document, shown, form)
+    emit(document, shown, composed.settings["format"])
     return exit_code(document)
-
-
-def _document(statement: Any, path: Path, tries: int | None, seed: int) -> dict[str, Any]:
-    from icl.checks.files import line_of
-    from icl.checks.tries import settings_of
-    from icl.jobs.requests.check import decided, presented
-    from icl.jobs.stored.catalog import CatalogEntry
-
-    name = type(statement).__name__
-    entry = CatalogEntry(name, statement.paper, statement.where, title=statement.title or name)
-    try:
-        document = decided(
-            name, statement, settings_of(statement), statement.expected(), tries, seed, str(path)
-        )
-    except InputError:
-        raise
-    except Exception as error:
-        where = f"{path}{line_of(error, path)}, {name}"
-        raise RuntimeError(f"{where}: {type(error).__name__}: {error}") from error
-    return presented(document | {"paper": statement.paper}, entry)
-
-
-def _parsed(overrides: Sequence[str]) -> dict[str, Any]:
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.errors import HydraException
-
-    try:
-        return {o.key_or_group: o.value() for o in OverridesParser.create().parse_overrides([*overrides])}
-    except HydraException as error:
-        raise InputError(str(error)) from None

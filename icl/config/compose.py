@@ -73,7 +73,7 @@ def resolve(cfg: DictConfig, loader: ConfigLoader) -> Composed:
         if chosen == "torch.optim.LBFGS" and "train.clip" not in given:
             cfg.train.clip = None  # its line search needs the true gradient
         if verb in ("train", "check"):
-            for key, length in dims_of(_values(typed)).items():
+            for key, length in dims_of(values_of(typed)).items():
                 if OmegaConf.select(cfg, key) is not None:
                     OmegaConf.update(cfg, key, length)
         if "model" in cfg and OmegaConf.is_interpolation(cfg.model, "dim"):
@@ -126,7 +126,8 @@ def _key(override: str) -> str:
     return override.lstrip("+~").partition("=")[0]
 
 
-def _values(typed: Sequence[str]) -> dict[str, Any]:
+def values_of(typed: Sequence[str]) -> dict[str, Any]:
+    """Return the values of overrides; None of one that is swept or deleted."""
     read = OverridesParser.create().parse_overrides(list(typed))
     return {
         str(one.key_or_group): None if one.is_delete() or one.is_sweep_override() else one.value()

@@ -16,7 +16,6 @@ from icl.errors import InputError, nearest
 
 T = TypeVar("T")
 _UNIFIED = "lightning.pytorch."
-_ORDINARY = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 def target_of(key: str, node: Mapping[str, Any]) -> str:

@@ -6,31 +6,28 @@ import functools
 import importlib.resources
 import json
 
-JOINED = {  # asking for one names the other
-    "lu/optimum": "lu/ridgeless_icl",
-    "lu/ridge": "lu/ridgeless_icl",
-    "ahn/last_b": "ahn/lemma5",
-    "ahn/nonconvex": "ahn/theorem1",
-    "ahn/scaling_factor": "ahn/lemma5",
-    "looped/sandwich": "looped/minimiser_symmetric",
-    "looped/separate_layers": "ahn/global_optimum",
-    "xie/configurations": "xie/theorem1",
-    "xie/gd_forward": "xie/theorem4",
-    "xie/lemma2": "xie/lemma1",
-    "lds/lemmaD_3": "lds/lemma4_1",
-    "lds/neumann": "lds/pcg",
-    "lds/one_dimension": "lds/theorem4_1",
-    "lds/toeplitz": "lds/stationarity",
-    "giannou/newton_start": "giannou/order",
-    "giannou/inversion_steps": "giannou/order",
-    "giannou/ridge": "giannou/theorem4_2",
-    "giannou/corollaryE_2": "giannou/proposition3_3",
-    "giannou/equationB_9": "giannou/lemmaB_8",
-    "giannou/equationC_6": "giannou/theorem5_2",
-    "giannou/lemmaB_10": "giannou/lemmaB_9",
-    "giannou/lemmaB_4": "giannou/theorem5_4",
-    "giannou/theorem5_4_rate": "giannou/theorem5_4",
+_JOINED = {
+    "lu/ridgeless_icl": "lu/optimum lu/ridge",
+    "ahn/lemma5": "ahn/last_b ahn/scaling_factor",
+    "ahn/theorem1": "ahn/nonconvex",
+    "looped/minimiser_symmetric": "looped/sandwich",
+    "ahn/global_optimum": "looped/separate_layers",
+    "xie/theorem1": "xie/configurations",
+    "xie/theorem4": "xie/gd_forward",
+    "xie/lemma1": "xie/lemma2",
+    "lds/lemma4_1": "lds/lemmaD_3",
+    "lds/pcg": "lds/neumann",
+    "lds/theorem4_1": "lds/one_dimension",
+    "lds/stationarity": "lds/toeplitz",
+    "giannou/order": "giannou/newton_start giannou/inversion_steps",
+    "giannou/theorem4_2": "giannou/ridge",
+    "giannou/proposition3_3": "giannou/corollaryE_2",
+    "giannou/lemmaB_8": "giannou/equationB_9",
+    "giannou/theorem5_2": "giannou/equationC_6",
+    "giannou/lemmaB_9": "giannou/lemmaB_10",
+    "giannou/theorem5_4": "giannou/lemmaB_4 giannou/theorem5_4_rate",
 }
+JOINED = {old: new for new, olds in _JOINED.items() for old in olds.split()}  # asking for one names the other
 
 
 @functools.cache

@@ -69,7 +69,9 @@ def reached(roots: Iterable[str]) -> set[Path]:
 
 
 def _places_of_root(root: str) -> list[Path]:
-    """Return a package of icl, or a user's, or the file of a user's module."""
+    """Return a package of icl, or a user's, or the file of a user's module or statements."""
+    if root.endswith(".py") and Path(root).is_file():
+        return [Path(root)]
     top = root.partition(".")[0]
     if top == "icl":
         return _place(root)

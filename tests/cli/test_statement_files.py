@@ -30,7 +30,7 @@ def decide(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     def run(text: str, *args: str) -> tuple[int, str, str]:
         path = tmp_path / "mine.py"
         path.write_text(text)
-        code = main(["check", str(path), *args])
+        code = main(["check", str(path), f"paths.outputs={tmp_path}", *args])
         out, err = capsys.readouterr()
         return code, out.replace(str(path), "mine.py"), err.replace(str(path), "mine.py")
 
@@ -58,8 +58,8 @@ def test_a_counterexample_is_the_smallest_and_shown_with_its_command(decide) -> 
 def test_several_statements_are_a_list_and_take_the_settings_that_they_have(decide) -> None:
     code, out, _ = decide(HEAD + WRONG + RIGHT.replace("scale", "other"), "scale=2", "format=json", "dim=6")
     first, second = json.loads(out)["checks"]
-    assert (first["verdict"], first["settings"]) == ("fails", {"dim": 6, "scale": 2})
-    assert (second["verdict"], second["settings"]) == ("holds", {"dim": 6, "other": 1.0})
+    assert (first["verdict"], first["settings"]) == ("fails", {"dim": 6, "scale": 2, "weights": None})
+    assert (second["verdict"], second["settings"]) == ("holds", {"dim": 6, "other": 1.0, "weights": None})
     assert code == 1
 
 
@@ -70,11 +70,11 @@ def test_several_statements_are_a_list_and_take_the_settings_that_they_have(deci
         (HEAD + WRONG.replace("@dataclass", ""), [], 2, "Wrong: @dataclass is missing above the class"),
         (HEAD + WRONG, ["d=3"], 2, "(seed, samples, dim, scale)\nicl: did you mean dim?"),
         (HEAD + WRONG, ["dim=0"], 2, "check.dim=0: must be an integer of at least 1"),
-        (HEAD + WRONG, ["tries=-1"], 2, "tries=-1: must be an integer of at least 0"),
+        (HEAD + WRONG, ["tries=-1"], 2, "tries=-1: must be an integer from 0"),
         (HEAD + WRONG, ["format=xml"], 2, "format=xml: must be one of text, json"),
         (HEAD + "x = (", [], 2, "mine.py, line 4: SyntaxError"),
         (HEAD + "x = unknown", [], 2, "mine.py, line 4: NameError: name 'unknown' is not defined"),
-        (HEAD + WRONG.replace("self.dim, 5", "self.dim / 0, 5"), [], 4,
+        (HEAD + WRONG.replace("self.dim, 5", "self.dim / 0, 5"), [], 2,
          "mine.py, line 12, Wrong: ZeroDivisionError"),
     ],
 )  # fmt: skip
@@ -89,3 +89,36 @@ def test_files_that_are_not_there(decide, tmp_path: Path, capsys) -> None:
     assert "no such file (icl check new prints one to begin with)" in capsys.readouterr().err
     assert main(["check", "new", "dim=2"]) == 2
     assert decide(HEAD + WRONG, "other.py")[0] == 2
+
+
+def test_a_verdict_is_stored_listed_and_on_the_page(decide, tmp_path: Path, capsys) -> None:
+    text, at = HEAD + RIGHT, ["tries=3", "format=json"]
+    first, again = (json.loads(decide(text, "dim=4", *at)[1]) for _ in range(2))
+    assert (first["check"], first["cached"], again["cached"]) == ("own/mine/Right", False, True)
+    record = json.loads(Path(again["record"]).read_text())
+    assert record["document"]["measured"] == first["measured"] == {"dim": 4}
+    assert not json.loads(decide(text + "# changed", "dim=4", *at)[1])["cached"]
+    assert not json.loads(decide(text, "dim=5", *at)[1])["cached"]
+    assert main(["list", "format=json", f"paths.outputs={tmp_path}"]) == 0
+    (listed,) = [one for one in json.loads(capsys.readouterr().out)["checks"] if one["paper"] == "own"]
+    assert listed["verdicts"] == ["holds"] and listed["statement"] == "Every dimension is below 9."
+    assert main(["report", f"paths.outputs={tmp_path}"]) == 0
+    page = (tmp_path / "report" / "laptop.html").read_text()
+    assert "Every dimension is below 9." in page and "icl check" in page
+
+
+def test_statements_of_an_installed_package(tmp_path: Path, monkeypatch, capsys) -> None:
+    (tmp_path / "lab_theorems.py").write_text(HEAD + RIGHT)
+    about = tmp_path / "lab-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: lab\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[icl.statements]\nlab = lab_theorems\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    rest = ["format=json", f"paths.outputs={tmp_path / 'outputs'}"]
+    assert main(["check", "lab/Right", "dim=7", *rest]) == 0
+    assert json.loads(capsys.readouterr().out)["settings"]["dim"] == 7
+    assert main(["list", *rest]) == 0
+    (listed,) = [one for one in json.loads(capsys.readouterr().out)["checks"] if one["paper"] == "lab"]
+    assert (listed["id"], listed["done"]) == ("lab/Right", True)
+    assert main(["check", "lab/Wrong", *rest]) == 2
+    assert "did you mean lab/Right?" in capsys.readouterr().err

@@ -18,23 +18,14 @@ from icl.events import Event, Planned, StateChanged, WorkItem
 from icl.jobs.execution.run_many import Task, jobs_of, run_many, told
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Document, state_smoke
-from icl.jobs.stored.report import (
-    NOT_RUN,
-    SHOWN,
-    ReportRequest,
-    blank_entries,
-    papers_of,
-    report_content,
-    with_result,
-    write,
-)
+from icl.jobs.stored import report
 from icl.report.content import ReportEntry
 
 OWN = ("only", "jobs")
 
 
 @dataclass(frozen=True)
-class ReproduceRequest(ReportRequest):
+class ReproduceRequest(report.ReportRequest):
     """A reproduction of checks and figures, with `jobs` worker processes (none if 1)."""
 
     jobs: int = 1
@@ -42,15 +33,15 @@ class ReproduceRequest(ReportRequest):
 
 def parse(composed: Composed, configs: ConfigDirs) -> tuple[ReproduceRequest, Session]:
     session, settings = parse_session("reproduce", OWN, composed, configs), composed.settings
-    papers, jobs = papers_of(settings["only"], configs), jobs_of(settings["jobs"])
+    papers, jobs = report.papers_of(settings["only"], configs), jobs_of(settings["jobs"])
     return ReproduceRequest(settings["scale"], papers, jobs), session
 
 
 def reproduce(request: ReproduceRequest, session: Session) -> Document:
     started = time.monotonic()
     session.info(f"reproduce at scale={request.scale}: looking up stored results")
-    blank = [replace(entry, reason=NOT_RUN) for entry in blank_entries(request, session.configs)]
-    entries = {WorkItem(entry.group, entry.id): entry for entry in blank}
+    blank = report.blank_entries(request, session.configs)
+    entries = {WorkItem(one.group, one.id): replace(one, reason=report.NOT_RUN) for one in blank}
     tasks, ended = _left(entries, request.scale, session)
     done = len(entries) - len(tasks) - len(ended)
     workers = f" with {request.jobs} workers" if min(request.jobs, len(tasks)) > 1 else ""
@@ -73,12 +64,12 @@ def reproduce(request: ReproduceRequest, session: Session) -> Document:
         for event in ended:
             entries[event.item] = _after(entries[event.item], event, tasks.get(event.item))
         try:
-            content = report_content([*entries.values()], request, session)
-            document["report"] = str(write(content, session.outputs))
+            content = report.report_content([*entries.values()], request, session)
+            document["report"] = str(report.write(content, session.outputs))
         except Exception as error:
             reason = f"{type(error).__name__}: {one_line(error)}"
             ended.append(StateChanged(WorkItem("report", "report"), "failed", text=reason))
-    for kind in SHOWN:
+    for kind in report.SHOWN:
         found = [entry for entry in entries.values() if entry.group == kind.group and entry.document]
         document[kind.plural] = [entry.document for entry in sorted(found, key=lambda entry: entry.id)]
     document |= {"failures": told(ended, "failed", "error"), "skipped": told(ended, "skipped", "reason")}
@@ -91,7 +82,7 @@ def _left(
     """Look every check and figure up, and give `entries` what is stored; return what is left to do, and what
     cannot be done: an error here is a failure like any other."""
     overrides = [f"scale={scale}"]
-    bases = {kind.group: compose(session.configs, kind.group, overrides) for kind in SHOWN}
+    bases = {kind.group: compose(session.configs, kind.group, overrides) for kind in report.SHOWN}
     tasks, ended = {}, []
     for item, entry in entries.items():
         try:
@@ -103,7 +94,7 @@ def _left(
             ended.append(StateChanged(item, "failed", text=f"{type(error).__name__}: {one_line(error)}"))
         else:
             if found is not None and found.is_answer and not session.force:
-                entries[item] = with_result(entry, found)
+                entries[item] = report.with_result(entry, found)
             else:
                 tasks[item] = Task(request, session)
     return tasks, ended
@@ -112,5 +103,5 @@ def _left(
 def _after(entry: ReportEntry, event: StateChanged, task: Task | None) -> ReportEntry:
     """Return the entry of what has ended so."""
     found = task.request.lookup(task.session) if event.document and task else None
-    record = {} if found is None else with_result(entry, found).record
+    record = {} if found is None else report.with_result(entry, found).record
     return replace(entry, state=event.state, reason=event.text, document=event.document, record=record)

@@ -23,7 +23,7 @@ from icl.errors import InputError, one_of, whole
 from icl.events import ItemProgress, WorkItem
 from icl.jobs.requests import given_weights
 from icl.jobs.requests.request import Document, Found
-from icl.jobs.stored.catalog import CatalogEntry, entry_of
+from icl.jobs.stored.catalog import CatalogEntry, entry_of, entry_of_statement
 from icl.loggers.documents import DocumentLog, log_document
 from icl.loggers.names import name_of_overrides
 from icl.progress import listening
@@ -60,6 +60,8 @@ class CheckRequest:
     roots: tuple[str, ...]
     entry: CatalogEntry
     typed: tuple[str, ...]  # the settings that were
+    statement: Any = None  # of a user's file or package, built already
+    place: str = ""  # which was typed: the file, or PACKAGE/NAME
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -72,6 +74,8 @@ class CheckRequest:
     @functools.cached_property
     def check(self) -> Any:
         """Construct the check, which validates its settings."""
+        if self.statement is not None:
+            return self.statement
         check = instantiate("check", self.node)
         if not hasattr(check, "decide"):
             raise InputError(f"check._target_={self.node['_target_']}: is no icl.checks.Statement")
@@ -124,15 +128,16 @@ class CheckRequest:
 
     def measure(self, session: Session) -> Document:
         """Measure, without storing the result."""
-        item = WorkItem("check", self.id)
+        item, typed = WorkItem("check", self.id), self.place or f"check={self.id}"
         with (
             _one_thread(),
+            _own_line(self.place, self.statement),
             listening(lambda what, share, _: session.on_event(ItemProgress(item, share, what))),
         ):
             found = self.of_weights or decided(
-                self.id, self.check, self.settings, self.expected, self.tries, self.seed
+                self.id, self.check, self.settings, self.expected, self.tries, self.seed, typed
             )
-        return self._presented(found, None)
+        return self._presented({**found, "typed": typed}, None)
 
     def _document(self, stored: Mapping[str, Any], session: Session, *, cached: bool) -> Document:
         expected = self.asked or stored["expected"]
@@ -173,6 +178,36 @@ class CheckRequest:
 
 
 @contextlib.contextmanager
+def _own_line(place: str, statement: Statement | None) -> Iterator[None]:
+    """Turn an error of a user's statement into one line that names its own."""
+    try:
+        yield
+    except Exception as error:
+        if statement is None or isinstance(error, InputError):
+            raise
+        from icl.checks.files import line_of
+
+        where = f"{place}{line_of(error, Path(place))}, {type(statement).__name__}"
+        raise InputError(f"{where}: {type(error).__name__}: {error}") from error
+
+
+def of_place(place: str, typed: Mapping[str, Any], config: Mapping[str, Any]) -> list[CheckRequest]:
+    """Return a request for each statement of a user's file, or for one of a package, PACKAGE/NAME."""
+    from icl.checks.files import meant, settings_of, with_settings
+
+    classes, root, content = meant(place)
+    tries, seed = _tries(config)
+    roots, found = ("icl.checks.tries", root), []
+    for id, one in zip(classes, with_settings([*classes.values()], typed, place), strict=True):
+        settings = settings_of(one)
+        identity = {"settings": by_content(settings), "of": [root, content], "tries": [tries, seed]}
+        about = str(config["scale"]), settings, None, None, tries, seed, fingerprint(identity)
+        entry, digest = entry_of_statement(id, type(one)), code_digest(roots)
+        found.append(CheckRequest(id, *about, digest, roots, entry, tuple(typed), one, place))
+    return found
+
+
+@contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
     """Compute with one thread of torch, where a statement has imported it: matrices are small."""
     torch = sys.modules.get("torch")
@@ -197,9 +232,7 @@ def parse(composed: Composed, session: Session) -> CheckRequest:
     expected = node.pop("expected", None)
     if expected is not None:
         one_of("check.expected", expected, VERDICTS)
-    tries, seed = composed.settings["tries"], whole("seed", composed.settings["seed"], 0)
-    if tries is not None:
-        whole("tries", tries, 0, MOST_TRIES)
+    tries, seed = _tries(composed.settings)
     weights = node.pop("weights", None)
     given, of_run = (None, []) if weights is None else given_weights.identity(weights)
     roots = _roots(node, ["icl.checks.tries", *of_run])
@@ -225,6 +258,12 @@ def parse(composed: Composed, session: Session) -> CheckRequest:
         entry_of("check", name, session.configs),
         tuple(key for key in node if f"check.{key}" in typed),
     )
+
+
+def _tries(config: Mapping[str, Any]) -> tuple[int | None, int]:
+    if config["tries"] is not None:
+        whole("tries", config["tries"], 0, MOST_TRIES)
+    return config["tries"], whole("seed", config["seed"], 0)
 
 
 @dataclass(frozen=True)
@@ -301,7 +340,7 @@ def decided(
     expected: str,
     tries: int | None,
     seed: int,
-    typed: str = "",
+    typed: str,
 ) -> Document:
     """Decide a statement at its settings and at random ones, as many as it takes where `tries` is None.
     `typed` is what stands behind `icl check` for it."""
@@ -314,7 +353,7 @@ def decided(
     counterexample = others["smallest_counterexample"]
     if counterexample is not None:
         found["verdict"] = "fails"
-        alone = command(typed or f"check={name}", counterexample)
+        alone = command(typed, counterexample)
         found["notes"].insert(0, f"fails at other settings: {alone}")
     if expected == OPEN:
         expected = found["verdict"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from icl.config.search_path import SCALES, ConfigDirs
 from icl.config.statements import index
@@ -22,8 +23,9 @@ class Kind(NamedTuple):
     records: str
 
 
+CHECK = Kind("check", "checks", "checks")
 KINDS = (
-    Kind("check", "checks", "checks"),
+    CHECK,
     Kind("experiment", "experiments", "runs"),
     Kind("figure", "figures", "figures"),
 )
@@ -47,7 +49,8 @@ def listing(outputs: Path, configs: ConfigDirs) -> dict[str, list[dict[str, obje
     found: dict[str, list[dict[str, object]]] = {}
     for kind in KINDS:
         found[kind.plural] = []
-        for item in entries(kind.group, configs):
+        users = own_checks(outputs) if kind.group == "check" else []
+        for item in [*entries(kind.group, configs), *users]:
             own = {key: getattr(item, key) for key in ("id", "title", "paper", "origin", "reference")}
             verdicts = stored_verdicts(outputs, kind, item.id)
             more = {"statement": item.claim} if kind.group == "check" else {}
@@ -72,6 +75,28 @@ def entry_of(group: str, id: str, configs: ConfigDirs) -> CatalogEntry:
     return CatalogEntry(id, paper, reference, formula, title, origin, quote, claim)
 
 
+def entry_of_statement(id: str, cls: Any) -> CatalogEntry:
+    """Return what a statement that no config names says of itself."""
+    paper, _, name = id.rpartition("/")
+    about = cls.where, cls.formula, cls.title or name, cls.origin, cls.quote, cls.claim
+    return CatalogEntry(id, paper.partition("/")[0], *about)
+
+
+def own_checks(outputs: Path) -> list[CatalogEntry]:
+    """Return the statements that no config names: of installed packages, and of files that were decided."""
+    found = []
+    if entry_points(group="icl.statements"):
+        from icl.checks.files import installed
+
+        found = [entry_of_statement(id, cls) for id, cls in installed().items()]
+    for folder in sorted((outputs / CHECK.records).glob("own/*/*")):
+        id = folder.relative_to(outputs / CHECK.records).as_posix()
+        if stored := newest(outputs, CHECK, id):
+            said = stored[1]["document"]
+            found.append(CatalogEntry(id, "own", said["reference"], title=said["title"], claim=said["claim"]))
+    return found
+
+
 def papers(configs: ConfigDirs) -> list[str]:
     """Return the papers that have a check or a figure."""
     return sorted({entry.paper for group in ("check", "figure") for entry in entries(group, configs)})
@@ -80,15 +105,23 @@ def papers(configs: ConfigDirs) -> list[str]:
 def stored_verdicts(outputs: Path, kind: Kind, id: str) -> list[str] | None:
     """Return the verdict of a check, or of each claim of a figure, that was stored last, with whatever
     settings and code; of an experiment []. None where no finished record exists."""
-    folder = outputs / kind.records / id
     if kind.group == "experiment":
-        runs = (path.parent for path in folder.glob("*/run.json"))
+        runs = (path.parent for path in (outputs / kind.records / id).glob("*/run.json"))
         return [] if any(record.find_done(path, None) for path in runs) else None
+    stored = newest(outputs, kind, id)
+    if stored is None:
+        return None
+    document = stored[1]["document"]
+    return [one["verdict"] for one in document.get("claims", [document]) if "verdict" in one]
+
+
+def newest(outputs: Path, kind: Kind, id: str) -> tuple[Path, dict[str, Any]] | None:
+    """Return the record of a check or figure that was stored last."""
+    folder = outputs / kind.records / id
     places = [folder / scale for scale in SCALES] if kind.group == "figure" else [folder]
     paths = [path for place in places for path in (*place.glob("*.json"), *place.glob(f"*/{layout.FIGURE}"))]
     for path in sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True):
         stored = json_records.read(path)
         if stored is not None and json_records.complaint(stored, None) is None:
-            document = stored["document"]
-            return [one["verdict"] for one in document.get("claims", [document]) if "verdict" in one]
+            return path, stored
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import shlex
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,9 @@ from icl.jobs.requests.request import Document, Found
 from icl.jobs.stored import catalog
 from icl.report.content import Highlight, Paper, ReportContent, ReportEntry, Term
 from icl.runs import atomic
+from icl.runs.code import current_digest
 from icl.runs.documents import read_record
+from icl.runs.json_records import complaint
 from icl.runs.provenance import provenance
 
 OWN = ("only",)
@@ -57,6 +59,7 @@ def build_report(request: ReportRequest, session: Session) -> tuple[Document, Re
     bases = {kind.group: compose(session.configs, kind.group, overrides) for kind in SHOWN}
     blank = blank_entries(request, session.configs)
     entries = [_find_result(entry, overrides, bases[entry.group], session) for entry in blank]
+    entries += [] if request.only else _own_results(session)
     content = report_content(entries, request, session)
     document: Document = {"report": str(write(content, session.outputs))}
     for kind in SHOWN:
@@ -122,6 +125,17 @@ def _find_result(
         if found is not None:
             return with_result(entry, found)
     return replace(entry, reason=NOT_RUN)
+
+
+def _own_results(session: Session) -> Iterator[ReportEntry]:
+    """Yield the statements of files and packages, each as it was decided last."""
+    for item in catalog.own_checks(session.outputs):
+        if stored := catalog.newest(session.outputs, catalog.CHECK, item.id):
+            path, record = stored
+            command = shlex.join(["icl", "check", record["document"]["typed"]])
+            entry = ReportEntry("check", item.id, item.paper, item.reference, command, title=item.title)
+            stale = complaint(record, current_digest(record, session.outputs)) or ""
+            yield with_result(entry, Found(record["document"], path, record, stale))
 
 
 def _blank(group: str, item: catalog.CatalogEntry, scale: str, configs: ConfigDirs) -> ReportEntry:
