@@ -85,7 +85,7 @@ def kind_in_words(document: Mapping[str, Any], name: str) -> str:
 
 
 # Settings that a verdict's sentence always gives, and the letters that the papers write for settings.
-_ALWAYS = ("dim", "context", "contexts", "length", "layers", "order", "window", "setting", "mu")
+_ALWAYS = ("dim", "d", "context", "n", "contexts", "length", "layers", "order", "window", "setting", "mu")
 _LETTERS = {
     "dim": "d", "context": "n", "contexts": "n", "length": "T", "layers": "L", "window": "s", "heads": "H",
     "order": "k", "condition": "kappa", "eta": "eta", "prior_mean": "w*", "prior_mean_norm": "|w*|",

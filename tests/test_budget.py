@@ -6,8 +6,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ROWS = {  # what each room has today; beside it where it is going
-    "icl/theory": 6034,  # 6600
-    "icl/checks": 6931,  # 7000
+    "icl/theory": 6554,  # 6600
+    "icl/checks": 6988,  # 7000
     "icl/figures + icl/experiments": 7287,  # 7600
     "icl/tasks + icl/models + icl/algorithms": 6378,  # 6400
     "icl/kernel": 1089,
@@ -15,10 +15,10 @@ ROWS = {  # what each room has today; beside it where it is going
     "icl/runs": 1465,
     "icl/config + icl/jobs + icl/cli": 5038,  # 3700
     "icl/loggers + icl/report + icl/*.py": 2885,  # 2500
-    "icl": 40000,  # 39300
+    "icl": 40577,  # 39300
     "web": 680,  # 500
     "hydra_plugins + scripts": 1500,
-    "tests": 22097,  # 19500
+    "tests": 22205,  # 19500
     "conf": 2379,
 }
 

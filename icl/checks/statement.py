@@ -9,14 +9,16 @@ nothing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 from flint import arb, ctx, fmpq
 
 from icl.errors import InputError, one_of, real, whole
 from icl.theory.blurred import Blurred
+from icl.theory.formula import Formula
 from icl.theory.numbers import (
     QUANTILE,
     Sample,
@@ -108,19 +110,22 @@ class Statement(ABC):
 
     def decide(self) -> Measured:
         """Measure with as many bits as it takes."""
-        return decided(self.measure, self.most_bits)
+        return decided(self.measure, self.most_bits, vars(self))
 
 
-def decided(measure: Callable[[Measured], None], most_bits: int = BITS[-1]) -> Measured:
+def decided(
+    measure: Callable[[Measured], None], most_bits: int = BITS[-1], settings: Mapping[str, Any] | None = None
+) -> Measured:
     """Measure, and again with twice the bits while a ball leaves it open."""
     m = Measured(BITS[0])
     for bits in BITS:
         if bits > most_bits:
             break
-        m = Measured(bits)
+        m = Measured(bits, settings)
         with ctx.workprec(bits):
             try:
                 measure(m)
+                m.vary()
             except Blurred:
                 m = Measured(bits)
                 m.undecided(f"a ball has lost its digits at {bits} bits")
@@ -175,8 +180,11 @@ class Control(NamedTuple):
 class Measured:
     """What a statement measures: what it requires, numbers beside that, and controls."""
 
-    def __init__(self, bits: int = BITS[0]) -> None:
-        self.bits = bits
+    def __init__(self, bits: int = BITS[0], settings: Mapping[str, Any] | None = None) -> None:
+        self.bits, self.settings = bits, settings or {}
+        self.formulas: list[
+            tuple[str, Any, Formula, str]
+        ] = []  # name, value, text, and what is seen as wrong
         self.numbers: dict[str, Number] = {}
         self.required: dict[str, Requirement] = {}
         self.controls: list[Control] = []
@@ -194,6 +202,58 @@ class Measured:
         if truth is None and within is not None and limit is not None and limit < within:
             truth = True
         self.required[name] = Requirement("=", truth, agrees_below=limit if truth is None else None)
+
+    def equal(self, name: str, value: Any, formula: Any, about: str = "", **names: Any) -> None:
+        """Require value = formula: a number, or text in the settings and in `names`. Such text is a control,
+        too: with a name or a constant changed by one it must be seen to be wrong."""
+        right = self._right(name, value, formula, names, "nonzero")
+        self.zero(name, minus(value, right), about or f"{name.replace('_', ' ')} less {formula}")
+
+    def at_most(self, name: str, value: Any, formula: Any, about: str = "", **names: Any) -> None:
+        """Require value <= formula, as in `equal`: the bound must be seen to be the best of its kind."""
+        right = self._right(name, value, formula, names, "positive")
+        self.number(name, value, about or f"{name.replace('_', ' ')}, at most {formula}")
+        side = sign(minus(value, right))
+        self.required[name] = Requirement("<", None if side is None else side <= 0, right)
+
+    def agrees(self, name: str, sample: Any, exact: Any, about: str = "", **names: Any) -> None:
+        """Require that a sample (mean, standard error) is that of an exact number, or of a formula."""
+        self.equal(name, Sample(*sample) if isinstance(sample, tuple) else sample, exact, about, **names)
+
+    def rate(
+        self, name: str, f: Callable[[int], Any], exponent: Any, about: str = "", *, last: int = 6
+    ) -> None:
+        """Require that f(n) falls or grows like n^exponent: its slope over the decade before 10^last is
+        within 1/100, which half a power more is not."""
+        values = [arb(f(10**k)) for k in range(1, last + 1)]
+        slopes = [abs(b / a).log() / arb(10).log() for a, b in pairwise(values)]
+        self.number(f"{name}_by_decade", slopes, "slope of log f in log n, by decade")
+        off, about = (
+            abs(slopes[-1] - exponent),
+            about or f"{name.replace('_', ' ')}: exponent less {exponent}",
+        )
+        self.below(name, off, fmpq(1, 100), about)
+        self.control("an exponent that is 1/2 farther off", off + fmpq(1, 2) - fmpq(1, 100), of=name)
+
+    def vary(self) -> None:
+        """Add controls where none is given: each formula with a name or a constant changed by one."""
+        for name, value, formula, wants in [] if self.controls else self.formulas:
+            wrong = [(about, minus(value, other)) for about, other in formula.beside()]
+            signs = {"positive": (1,), "nonzero": (1, -1)}[wants]
+            seen = [one for one in wrong if sign(one[1]) in signs]
+            unseen = [about for about, other in wrong if sign(other) not in signs]
+            if wrong:
+                about, other = min(seen, key=lambda one: nearest(one[1])) if seen else wrong[0]
+                self.control(f"{formula.text} with {about}", other, of=name, wants=wants)
+            told = f"{len(seen)} of {len(wrong)} formulas beside {formula.text} are seen to be wrong"
+            self.note(f"{told}, not with {', '.join(unseen)}." if unseen else f"{told}.")
+
+    def _right(self, name: str, value: Any, formula: Any, names: Mapping[str, Any], wants: str) -> Any:
+        if not isinstance(formula, str):
+            return formula
+        known = {k: v for k, v in self.settings.items() if isinstance(v, int | float)} | dict(names)
+        self.formulas.append((name, value, Formula(formula, known), wants))
+        return self.formulas[-1][2].value()
 
     def positive(self, name: str, value: Any, about: str, *, searched: bool = False) -> None:
         """Require more than 0, of each entry of a list."""

@@ -1,5 +1,7 @@
 """Exact expectations and optima over random prompts. Imports nothing else of icl, and no torch.
 
+What is public stands in docs/vocabulary.md, with cost and range; it is imported from here.
+
 wishart                       moments of Wishart traces
 quadrature                    Gauss rule of a measure known by exact moments
 plane_rule                    Gauss rule of the sample covariance of two covariates
@@ -25,3 +27,17 @@ lu.limits                     pretraining in the limit of many covariates, on ne
 lu.leave_one_out              pretraining's error to the order 1/d, a new task in every prompt
 lu.finite                     its exact risk at any size, and the best of infinitely many prompts
 """
+
+from icl.theory.calculus import counterexample, flow, gradient, hessian, limit, minimise
+from icl.theory.formula import Formula
+from icl.theory.laws import Law, gaussian, layer_risk, least_risk, moment, optimum, risk, sampled_risk
+from icl.theory.marchenko_pastur import eigenvalue_density
+from icl.theory.prompts import Prompt, descent, draw_prompt, forward, least_squares, newton, ridge
+from icl.theory.rationals import diagonal, identity, matrix, rational
+
+__all__ = [
+    "Formula", "Law", "Prompt", "counterexample", "descent", "diagonal", "draw_prompt", "eigenvalue_density",
+    "flow", "forward", "gaussian", "gradient", "hessian", "identity", "layer_risk", "least_risk",
+    "least_squares", "limit", "matrix", "minimise", "moment", "newton", "optimum", "rational", "ridge",
+    "risk", "sampled_risk",
+]  # fmt: skip

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import combinations
 from typing import Any
 
 from flint import fmpq, fmpq_mat
@@ -25,6 +24,7 @@ class Words:
 
     def __init__(self, matrices: Sequence[fmpq_mat], n: Any) -> None:
         self.matrices, self.n, self.d = list(matrices), rational(n), matrices[0].nrows()
+        self.turned = [x.transpose() for x in matrices]
         self._traces = cache(self._stein)
         self._product = cache(self._multiplied)
         self._trace = cache(self._trace_of)
@@ -66,21 +66,65 @@ class Words:
             half = len(letter) // 2
             return self._product(letter[:half]) * self._product(letter[half:])
         ((i, transposed),) = letter
-        return self.matrices[i].transpose() if transposed else self.matrices[i]
+        return self.turned[i] if transposed else self.matrices[i]
 
 
-def stack_risk(A: Sequence[fmpq_mat], n: Any) -> fmpq:
-    """Return the risk of L layers of ahn's eq. (8) at whitened A_l: E tr K K^T, K = (I - S A_1) .. (I - S
-    A_L), the last layer first."""
-    L, d = len(A), A[0].nrows()
-    scalars = [a[0, 0] if a == a[0, 0] * identity(d) else None for a in A]
-    words, total = Words(A, n), fmpq(d)
-    chosen = [c for size in range(L + 1) for c in combinations(range(L), size)]
-    for at, left in enumerate(chosen):
-        for right in chosen[: at + 1] if left else ():
-            (u, x), (v, y) = (_word(some, scalars) for some in (left, right))
-            word = (*u[:-1], u[-1] + _turned(v[-1]), *map(_turned, v[-2::-1]), ONE) if right else u
-            total += (1 if left == right else 2) * x * y * words.expect(word)
+class Drawn(Words):
+    """Words in S, the covariance of n vectors of N(0, sigma), whose letters are matrices."""
+
+    def __init__(self, sigma: fmpq_mat, n: Any) -> None:
+        super().__init__([sigma], n)
+        self.sigma, self._places = sigma, dict[tuple[fmpq, ...], int]()
+
+    def trace(self, letters: Sequence[fmpq_mat]) -> fmpq:
+        """Return E tr(S X_1 S X_2 .. S X_k)."""
+        factor, word = fmpq(1), []
+        for X in letters:
+            Y = X * self.sigma  # S = R Z R, R^2 = sigma: the letter of Z is R X R, with the traces of this
+            if Y[0, 0] * identity(self.d) == Y:
+                factor, letter = factor * Y[0, 0], ONE
+            else:
+                place = self._places.setdefault(tuple(Y.entries()), len(self.matrices))
+                if place == len(self.matrices):
+                    self.matrices.append(Y)
+                    self.turned.append(X.transpose() * self.sigma)
+                letter = ((place, False),)
+            word.append(letter)
+        return factor * self.expect(word) if factor else factor
+
+
+def stack_risk(
+    A: Sequence[fmpq_mat],
+    n: Any,
+    sigma: fmpq_mat | None = None,
+    task: fmpq_mat | None = None,
+    noise: Any = 0,
+    test: fmpq_mat | None = None,
+) -> fmpq:
+    """Return the risk of L layers of ahn's eq. (8), A_1 the first: sigma is whitened by default, the query
+    ~ N(0, test) of the same law. The error is K w - M X^T e / n, e of variance `noise`, K and M sums of terms
+    m_0 S m_1 S .. S m_k."""
+    one = identity(A[0].nrows())
+    sigma, task = sigma or one, task or one
+    words, test = Drawn(sigma, n), test or sigma
+    K, M = [[one]], list[list[fmpq_mat]]()
+    for layer in (a.transpose() for a in A):  # K becomes (I - A^T S) K, and M too, plus A^T
+        K += [[-layer, *term] for term in K]
+        M += [*([-layer, *term] for term in M), [layer]]
+    total = _square(words, K, [task], test)
+    return total + rational(noise) / words.n * _square(words, M, [], test) if noise else total
+
+
+def _square(words: Drawn, terms: Sequence[list[fmpq_mat]], middle: list[fmpq_mat], test: fmpq_mat) -> fmpq:
+    """Return E tr(test K T K^T), T in the `middle`, or S where nothing is; K the sum of the terms."""
+    total = fmpq(0)
+    for at, left in enumerate(terms):
+        for right in terms[: at + 1]:
+            back = [x.transpose() for x in reversed(right)]
+            row = [*left[:-1], left[-1] * middle[0] * back[0], *back[1:]] if middle else [*left, *back]
+            letters = [*row[1:-1], row[-1] * test * row[0]]
+            once = words.trace(letters) if len(row) > 1 else trace(test * row[0])
+            total += once if left is right else 2 * once
     return total
 
 
@@ -89,16 +133,6 @@ def stack_slope(A: Sequence[fmpq_mat], n: Any, layer: int, along: fmpq_mat) -> f
     exact."""
     plus, minus = ([*A[:layer], A[layer] + s * along, *A[layer + 1 :]] for s in (1, -1))
     return (stack_risk(plus, n) - stack_risk(minus, n)) / 2
-
-
-def _word(layers: tuple[int, ...], scalars: Sequence[fmpq | None]) -> tuple[Word, fmpq]:
-    """Return the letters of prod (-S A_l), and the factor of those that are multiples of I."""
-    factor, word = fmpq((-1) ** len(layers)), []
-    for layer in layers:
-        scalar = scalars[layer]
-        factor *= 1 if scalar is None else scalar
-        word.append(((layer, False),) if scalar is None else ONE)
-    return tuple(word), factor
 
 
 def _turned(letter: Letter) -> Letter:

@@ -166,3 +166,30 @@ def test_a_setting_outside_its_range_is_refused(given, told):
     with pytest.raises(InputError, match=told):
         Small(**given)
     assert Small(dim=7.0).dim == 7
+
+
+@pytest.mark.parametrize(
+    ("verdict", "d", "call"),
+    [
+        ("holds", 3, ("equal", fmpq(6), "d*(d + 1)/2")),
+        ("fails", 3, ("equal", fmpq(7), "d*(d + 1)/2")),
+        ("undecided", 0, ("equal", fmpq(0), "d*0")),  # no formula beside it differs at d = 0
+        ("undecided", 3, ("equal", fmpq(6), 6)),  # a number brings no control
+        ("holds", 3, ("at_most", fmpq(6), "d*(d + 1)/2")),
+        ("undecided", 3, ("at_most", fmpq(1), "d*(d + 1)/2")),  # the bounds beside it hold, too
+        ("fails", 3, ("at_most", fmpq(7), "d*(d + 1)/2")),
+        ("holds", 3, ("equal", arb(3).sqrt(), "sqrt(d)")),
+        ("holds", 3, ("agrees", (6.01, 0.01), "d*(d + 1)/2")),
+        ("fails", 3, ("agrees", (6.1, 0.01), "d*(d + 1)/2")),
+        ("undecided", 3, ("agrees", (6.1, 9.0), "d*(d + 1)/2")),
+        ("holds", 3, ("rate", lambda n: fmpq(3, n + 1), -1)),
+        ("fails", 3, ("rate", lambda n: fmpq(3, n + 1), -2)),
+        ("fails", 3, ("rate", lambda n: arb(n).sqrt(), 1)),
+    ],
+)
+def test_formulas_are_compared_and_are_their_own_control(verdict, d, call):
+    name, *given = call
+    found = decided(lambda m: getattr(m, name)("x", *given), settings={"d": d})
+    assert found.verdict == verdict
+    if name == "equal" and isinstance(given[1], str) and d == 3:
+        assert "seen to be wrong" in found.document()["notes"][-1] and found.controls[0].rejected

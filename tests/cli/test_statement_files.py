@@ -39,7 +39,7 @@ def decide(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 
 def test_the_file_to_begin_with_holds(decide, capsys) -> None:
     assert main(["check", "new"]) == 0
-    code, out, _ = decide(capsys.readouterr().out, "dim=2", "check.context=1")
+    code, out, _ = decide(capsys.readouterr().out, "d=2", "check.n=1")
     text = " ".join(out.split())
     assert code == 0
     assert "holds at d = 2, n = 1" in text and "risk 3/2 (exact)" in text and "20 random settings" in text

@@ -15,6 +15,7 @@ from typing import Any
 
 from flint import arb, ctx, fmpq, fmpq_series
 
+from icl.theory.marchenko_pastur import resolvent, root
 from icl.theory.rationals import rational
 
 PLOTTED = 80  # bits of what is drawn
@@ -74,7 +75,7 @@ class Limit:
         x, rho, more = self.x, self.rho, self.more
         nu = x + effective
         S = resolvent(more, nu)
-        slope = -(S**2) / 2 * (1 + (nu + 1 + more) / _root(nu, more))
+        slope = -(S**2) / 2 * (1 + (nu + 1 + more) / root(nu, more))
         share = 1 - 2 * nu * S - nu**2 * slope
         used = self.fewer * (1 - 2 * effective * S - effective**2 * slope)
         old = (rho + nu - nu**2 * S - effective * share) / (1 - used)
@@ -118,16 +119,6 @@ def plotted(alpha: float, kappa: float, tau: float, rho: float, ridge: float = 0
 
 def inverse(ratio: float | fmpq) -> fmpq:
     return fmpq(0) if ratio == math.inf else 1 / rational(ratio)
-
-
-def resolvent(more: fmpq, x: arb) -> arb:
-    """Return M(x) = E 1 / (x + r), r of Marchenko and Pastur's law of k = d / more tasks, of mean 1."""
-    centre, root = x + 1 - more, _root(x, more)
-    return 2 / (centre + root) if not centre < 0 else (root - centre) / (2 * more * x)
-
-
-def _root(x: arb, more: fmpq) -> arb:
-    return ((x + 1 - more) ** 2 + 4 * x * more).sqrt()
 
 
 def gap_of_long_prompts(kappa: fmpq) -> fmpq:
