@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 VERDICTS = ("holds", "fails", "undecided")
+KNOWN_FALSE = "known false"  # it fails, as is expected: no mark of a broken run
+SIGNS = {"holds": "✓", KNOWN_FALSE: "¬", "fails": "✗", "undecided": "?"}
 
 # How a measured number came about, and the words for it.
 KINDS = {
@@ -22,6 +24,11 @@ KINDS = {
 def joint(verdicts: Sequence[str]) -> str:
     """Combine the verdicts of several parts: one that fails decides; else one that is undecided."""
     return next((verdict for verdict in ("fails", "undecided") if verdict in verdicts), "holds")
+
+
+def in_view_of(expected: str, verdict: str) -> str:
+    """Return the verdict, or that it is known false: what is shown, with a sign of each."""
+    return KNOWN_FALSE if verdict == expected == "fails" else verdict
 
 
 def error_of(name: str) -> str:

@@ -61,8 +61,8 @@ LAYERS = {
         "figures", "theory", "tasks", "models", "algorithms", "training", "checks",
         "runs", "config",
     } | BOTTOM,
-    "notebook": {"notebook", "runs"} | BOTTOM,
-    "report": {"report", "figures", "config", "runs"} | BOTTOM,
+    "notebook": {"notebook", "report"} | BOTTOM,
+    "report": {"report", "runs"} | BOTTOM,
     "config": {"config"} | BOTTOM,
     "jobs": {"jobs", "report", "loggers", "config", "runs"} | BOTTOM,
 }  # fmt: skip

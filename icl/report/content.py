@@ -7,9 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-# stale: the document is of other code than today's, and is shown as such.
-STATES = ("done", "stale", "failed", "skipped", "running", "waiting")
-
 
 @dataclass(frozen=True)
 class ReportEntry:
@@ -20,17 +17,20 @@ class ReportEntry:
     paper: str
     reference: str
     command: str  # makes exactly this
-    state: str = "waiting"
+    state: str = "waiting"  # done | stale, of other code than today's | failed | skipped
     document: Mapping[str, Any] | None = None
-    reason: str = ""  # why it failed, was skipped or is stale; of a waiting one: that nothing is under way
-    record: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # fingerprint, date and provenance of the document
+    reason: str = ""  # why it failed, was skipped or is stale
+    record: Mapping[str, Any] = field(default_factory=dict)  # fingerprint, date, provenance of the document
     formula: str = ""  # the claim in LaTeX
     python: str = ""  # the command, as a line of Python
     title: str = ""  # "Theorem 1: the best single layer"
     origin: str = ""  # "icl" where the statement is this project's own
-    quote: str = ""  # the line of the paper's text that it is about
+    is_mine: bool = False  # at settings of the reader's own, or a statement of the reader's own file
+
+    @property
+    def place(self) -> str:
+        """Id, and the fingerprint where the page has several of this id."""
+        return f"{self.id}/{self.record.get('fingerprint')}" if self.is_mine else self.id
 
     @property
     def heading(self) -> str:
@@ -44,11 +44,10 @@ class ReportEntry:
 
 @dataclass(frozen=True)
 class Term:
-    """A word or equation of the paper, defined; `hover` says it without mathematics."""
+    """A word or equation of the paper, defined."""
 
     name: str
     text: str
-    hover: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,6 +81,7 @@ class ReportContent:
     entries: Sequence[ReportEntry]
     provenance: Mapping[str, Any] = field(default_factory=dict)  # of the page itself, with `written`
     only: Sequence[str] = ()  # the papers that were asked for, where not all were
+    mine: Sequence[ReportEntry] = ()  # what the reader has checked and drawn, newest first
 
     @property
     def name(self) -> str:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import shutil
-import struct
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +19,13 @@ FOLDER = "files"
 
 def png_size(path: Path) -> tuple[int, int] | None:
     """Width and height, from the file's header."""
+    from PIL import Image
+
     try:
-        with open(path, "rb") as file:
-            head = file.read(24)
+        with Image.open(path) as image:
+            return image.size
     except OSError:
         return None
-    if head[:8] != b"\x89PNG\r\n\x1a\n" or len(head) < 24:
-        return None
-    width, height = struct.unpack(">II", head[16:])
-    return width, height
 
 
 @dataclass(frozen=True)
@@ -55,23 +52,19 @@ def picture(entry: ReportEntry, folder: Path, page: str) -> Picture:
 def record(entry: ReportEntry, folder: Path, page: str) -> str:
     """Write the whole document and its provenance beside the page, and return the link to it."""
     path = _place(folder, page, entry) / "record.json"
-    _write(path, documents.dumps({"document": entry.document, "record": entry.record}))
+    content = documents.dumps({"document": entry.document, "record": entry.record}).encode()
+    if not path.is_file() or path.read_bytes() != content:
+        _put(path, lambda part: part.write_bytes(content))
     return _link(folder, path)
 
 
 def _place(folder: Path, page: str, entry: ReportEntry) -> Path:
-    parts = [re.sub(r"[^\w.-]|^\.+", "_", part) for part in (page, entry.group, *entry.id.split("/"))]
+    parts = [re.sub(r"[^\w.-]|^\.+", "_", part) for part in (page, entry.group, *entry.place.split("/"))]
     return folder.joinpath(FOLDER, *parts)
 
 
 def _link(folder: Path, path: Path) -> str:
     return quote(path.relative_to(folder).as_posix())
-
-
-def _write(path: Path, text: str) -> None:
-    content = text.encode()
-    if not path.is_file() or path.read_bytes() != content:
-        _put(path, lambda part: part.write_bytes(content))
 
 
 def _copy_if_changed(source: Path, target: Path) -> bool:

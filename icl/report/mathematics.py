@@ -141,11 +141,6 @@ def _with_alternative(shown: Markup, typed: str) -> Markup:
     return Markup(str(shown).replace("<math", f'<math alttext="{escape(typed)}"', 1))
 
 
-def words(text: str) -> str:
-    """Text whose mathematics is left as it was typed, for where there is no markup."""
-    return _BETWEEN_DOLLARS.sub(r"\1", text)
-
-
 def _refuse_unknown(node: ElementTree.Element) -> None:
     node.tag = node.tag.removeprefix(f"{{{_SPACE}}}")
     if node.tag not in _TAGS:

@@ -4,238 +4,175 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from icl.report.content import ReportContent, ReportEntry
-from icl.text import (
-    Relation,
-    ShownNumber,
-    is_number,
-    kind_in_words,
-    named_values,
-    numbers,
-    relation,
-    typeset,
-    typeset_inequality,
-)
-from icl.verdicts import KINDS
+from icl.report.content import ReportEntry
+from icl.text import WRITTEN, ShownNumber, named_values, numbers, typeset
+from icl.verdicts import KINDS, SIGNS, VERDICTS, in_view_of
 
 _RANKS = ("Theorem", "Proposition", "Corollary", "Lemma")  # a false theorem weighs more than a false lemma
 _SENTENCE_END = re.compile(r"(?<=[a-z)\d]\.)(?<!\beq\.) ")
 _SAYS_FALSE = re.compile(r"\b(false|counterexample)\b")
 _WHY_UNDECIDED = re.compile(r"undecided\b|.*\bscale=paper\b", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class ReportedControl:
-    description: str
-    measured: str
-    rejected: bool
+_WORDS = {
+    "holds": ("holds", "hold"),
+    "known false": ("is known false", "are known false"),
+    "fails": ("fails", "fail"),
+    "undecided": ("is undecided", "are undecided"),
+}
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One line of a paper's table. `verdict` is empty where nothing is known yet."""
+    """A check or a claim of a figure, as the page and a notebook show it."""
 
     anchor: str
     entry: ReportEntry
-    claim: str
-    verdict: str = ""
-    expected: str = ""
-    measured: Any = None
-    bound: float | None = None
-    decided: Relation | None = None  # of a check: the inequality it rests on
-    source: str = ""  # of the bound; of a figure's claim, the bound in words
-    control: ReportedControl | None = None
-    remarks: Sequence[str] = ()  # on the paper's own text
-    notes: Sequence[str] = ()  # the other notes: how it was measured
-    is_own: bool = False  # a sentence that this project adds to the paper's
-    kinds: Mapping[str, str] = field(default_factory=dict)  # of the numbers by name, in words
-    kind_in_words: str = ""  # of the number that decides
-    numbers: Sequence[ShownNumber] = ()
-    sentence: str = ""  # verdict, settings, measurement and bound
-    control_sentence: str = ""
+    found: Mapping[str, Any] = field(default_factory=dict)  # the check's document, or the claim in a figure's
 
     @property
     def title(self) -> str:
         return self.entry.heading
 
     @property
-    def short_title(self) -> str:
-        """Title up to its colon: Theorem 1, Figure 3."""
-        return self.title.partition(": ")[0]
+    def claim(self) -> str:
+        return str(self.found.get("claim", ""))
 
     @property
-    def rank(self) -> int:
-        """Theorems first, then what leads to them, other sentences, what a figure shows, our own."""
-        word = self.entry.reference.partition(" ")[0]
-        if self.entry.group == "check":
-            return _RANKS.index(word) if word in _RANKS else len(_RANKS)
-        return len(_RANKS) + 1 + self.is_own
+    def verdict(self) -> str:
+        return str(self.found.get("verdict", ""))
 
     @property
-    def inequality(self) -> str:
-        """gradient norm 6.27 × 10⁻¹⁵ < 7.26 × 10⁻¹¹"""
-        if self.decided is None:
-            return typeset(self.measured)
-        return typeset_inequality(self.decided)
-
-    @property
-    def reason(self) -> str:
-        """The reason in one sentence: what a remark says is false, else its first sentence, else the
-        measurement."""
-        every = [sentence for remark in self.remarks for sentence in _SENTENCE_END.split(remark)]
-        return next(filter(_SAYS_FALSE.search, every), every[0] if every else self.inequality)
+    def expected(self) -> str:
+        return str(self.found.get("expected", "holds"))
 
     @property
     def as_expected(self) -> bool:
         return self.verdict == self.expected
 
     @property
-    def kind(self) -> str:
-        """Name in the page's filters."""
-        return self.verdict or "open"
+    def outcome(self) -> str:
+        return in_view_of(self.expected, self.verdict)
 
     @property
-    def bound_text(self) -> str:
-        if self.bound is None:
-            return ""
-        text = typeset(self.bound, 3)
-        return text if self.decided is None else f"{self.decided.sign} {text}"
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Numbers of statements by verdict, and of checks and figures that wait, failed or were skipped."""
-
-    holds: int
-    fails: int
-    undecided: int
-    unexpected: int
-    waiting: int
-    failed: int
-    skipped: int
-    entries: int
-    own: int  # sentences that this project adds
-    fails_unexpected: int = 0  # of those that fail
+    def sign(self) -> str:
+        return SIGNS.get(self.outcome, "?")
 
     @property
-    def statements(self) -> int:
-        return self.holds + self.fails + self.undecided
+    def mark(self) -> str:
+        """Name in the page's filters and styles."""
+        return self.outcome.replace(" ", "-")
 
     @property
-    def done(self) -> int:
-        return self.entries - self.waiting - self.skipped
+    def is_own(self) -> bool:
+        """Whether it is a sentence that this project adds to the paper's."""
+        return self.entry.is_own or self.found.get("whose") == "project"
+
+    @property
+    def rank(self) -> int:
+        """Theorems first, then what leads to them, and other sentences."""
+        word = self.entry.reference.partition(" ")[0]
+        return _RANKS.index(word) if word in _RANKS else len(_RANKS)
+
+    @property
+    def numbers(self) -> list[ShownNumber]:
+        """Every number; the one that decides is first."""
+        if self.entry.group == "figure":
+            kind = KINDS.get(str(self.found.get("kind", "")), "")
+            values = named_values(self.found.get("measured"))
+            return [ShownNumber(name, text, kind, "") for name, text in values]
+        measured, bound = self.found.get("measured") or {}, {"of": "", **(self.found.get("bound") or {})}
+        shown = numbers({**self.found, "measured": measured, "bound": bound})
+        return sorted(shown, key=lambda number: number.name != bound["of"])
+
+    @property
+    def bound(self) -> str:
+        """What a claim's bound is, or where a check's is from."""
+        bound = self.found.get("bound")
+        return str(bound.get("source", "")) if isinstance(bound, Mapping) else typeset(bound)
+
+    @property
+    def controls(self) -> list[tuple[str, str, bool]]:
+        """Description, value and whether it was rejected, of each control: a fraction where it is short."""
+        one = self.found.get("control")
+        found = []
+        for control in self.found.get("controls") or ([one] if one else []):
+            exact, measured = str(control.get("exact") or ""), control.get("measured")
+            value = exact if 0 < len(exact) <= WRITTEN else typeset(measured, nested=True)
+            found.append((str(control.get("description", "")), value, bool(control.get("rejected"))))
+        return found
+
+    @property
+    def tries(self) -> str:
+        """holds at 20 of 20 random settings."""
+        tries = self.found.get("tries") or {}
+        told = ", ".join(f"{verdict} at {tries[verdict]}" for verdict in VERDICTS if tries.get(verdict))
+        return f"{told} of {tries['decided']} random settings" if told else ""
+
+    @property
+    def proof(self) -> list[str]:
+        """Return what the verdict of a check rests on: a number, random settings, a control."""
+        first, controls = self.numbers[:1], self.controls[:1]
+        number = [f"{n.name} {n.value}{f' ({n.kind})' if n.kind else ''}" for n in first if n.value]
+        rejected = [f"control {value} {'' if ok else 'not '}rejected" for _, value, ok in controls]
+        return [part for part in (*number, self.tries, *rejected) if part]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Notes on the paper's own text."""
+        return self._texts("remarks")
+
+    @property
+    def notes(self) -> list[str]:
+        """The other notes: how it was measured."""
+        return [note for note in self._texts("notes") if note not in self.remarks]
+
+    def _texts(self, name: str) -> list[str]:
+        """Return remarks or notes; those that say what would decide only where nothing is decided."""
+        texts = [str(text) for text in self.found.get(name) or []]
+        return [text for text in texts if self.verdict == "undecided" or not _WHY_UNDECIDED.match(text)]
+
+    @property
+    def reason(self) -> str:
+        """What is false, in one sentence: what a remark says is, else its first; of a claim numbers."""
+        every = [sentence for remark in self.remarks for sentence in _SENTENCE_END.split(remark)]
+        if self.entry.group == "figure":
+            every += ["; ".join(f"{n.name} {n.value}".strip() for n in self.numbers[:3])]
+        return next(filter(_SAYS_FALSE.search, every), (every or [""])[0])
 
 
-def statements(content: ReportContent) -> list[Statement]:
-    return [statement for entry in content.entries for statement in _statements(entry)]
+def statements(entries: Iterable[ReportEntry]) -> list[Statement]:
+    return [statement for entry in entries for statement in statements_of(entry)]
 
 
-def count(found: Sequence[Statement], entries: Sequence[ReportEntry]) -> Counts:
-    verdicts = Counter(statement.verdict for statement in found)
-    states = Counter(entry.state for entry in entries)
-    unexpected = sum(bool(s.verdict) and not s.as_expected for s in found)
-    waiting = states["waiting"] + states["running"]
-    return Counts(
-        holds=verdicts["holds"],
-        fails=verdicts["fails"],
-        undecided=verdicts["undecided"],
-        unexpected=unexpected,
-        waiting=waiting,
-        failed=states["failed"],
-        skipped=states["skipped"],
-        entries=len(entries),
-        own=sum(bool(s.verdict) and s.is_own for s in found),
-        fails_unexpected=sum(s.verdict == "fails" and not s.as_expected for s in found),
-    )
+def statements_of(entry: ReportEntry) -> list[Statement]:
+    """Return the statement of a check, or the claims of a figure; none where it has no result."""
+    if entry.document is None:
+        return []
+    if entry.group == "check":
+        return [Statement(anchor(entry), entry, entry.document)]
+    claims = enumerate(entry.document.get("claims") or [], 1)
+    return [Statement(f"{anchor(entry)}-{index}", entry, claim) for index, claim in claims]
 
 
-def first_sentence(text: str) -> str:
-    return _SENTENCE_END.split(text, maxsplit=1)[0]
+def count(found: Iterable[Statement], entries: Iterable[ReportEntry] = ()) -> Counter[str]:
+    """Count statements by outcome, and checks and figures without a result by their state."""
+    counts = Counter(statement.outcome for statement in found)
+    counts.update(entry.state for entry in entries if entry.document is None)
+    return counts
+
+
+def sentence(found: Sequence[Statement]) -> str:
+    """Return the verdicts: `31 hold, 3 are known false and 17 are undecided.`"""
+    counts = count(found)
+    parts = [f"{counts[name]} {words[counts[name] > 1]}" for name, words in _WORDS.items() if counts[name]]
+    listed = " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
+    unexpected = sum(not statement.as_expected for statement in found)
+    return listed + (f"; {unexpected} other than expected." if unexpected else "." if listed else "")
 
 
 def anchor(entry: ReportEntry) -> str:
     """Return the entry's place on the page."""
-    return re.sub(r"[^\w.-]", "-", f"{entry.group}-{entry.id}")
-
-
-def _statements(entry: ReportEntry) -> Iterator[Statement]:
-    document, place = entry.document, anchor(entry)
-    if document is None:
-        yield Statement(place, entry, "")
-    elif entry.group == "check":
-        yield _of_check(entry, document, place)
-    else:
-        for index, claim in enumerate(document.get("claims") or [], 1):
-            yield _of_claim(entry, claim, f"{place}-{index}")
-
-
-def _of_check(entry: ReportEntry, document: Mapping[str, Any], place: str) -> Statement:
-    bound, control = document.get("bound") or {}, document.get("control")
-    verdict, remarks = str(document.get("verdict", "")), _texts(document, "remarks")
-    return Statement(
-        place,
-        entry,
-        str(document.get("claim", "")),
-        verdict,
-        str(document.get("expected", "holds")),
-        document.get("measured"),
-        _number(bound.get("value")),
-        relation(document.get("measured") or {}, bound),
-        str(bound.get("source", "")),
-        _control(control) if control else None,
-        remarks,
-        [note for note in _texts(document, "notes") if note not in remarks],
-        entry.is_own,
-        kinds={name: kind_in_words(document, name) for name in document.get("kinds") or {}},
-        kind_in_words=kind_in_words(document, str(bound.get("of", ""))),
-        numbers=list(numbers(_complete(document))),
-        sentence=str(document.get("sentence") or ""),
-        control_sentence=str(document.get("control_sentence") or ""),
-    )
-
-
-def _of_claim(entry: ReportEntry, claim: Mapping[str, Any], place: str) -> Statement:
-    bound, control = claim.get("bound"), claim.get("control")
-    return Statement(
-        place,
-        entry,
-        str(claim.get("claim", "")),
-        str(claim.get("verdict", "")),
-        str(claim.get("expected", "holds")),
-        claim.get("measured"),
-        _number(bound),
-        None,
-        "" if isinstance(bound, int | float) else typeset(bound),
-        _control(control) if control else None,
-        _texts(claim, "remarks"),
-        _texts(claim, "notes"),
-        entry.is_own or claim.get("whose") == "project",
-        kind_in_words=KINDS.get(str(claim.get("kind", "")), ""),
-        numbers=[ShownNumber(name, text, "", "") for name, text in named_values(claim.get("measured"))],
-    )
-
-
-def _texts(document: Mapping[str, Any], name: str) -> list[str]:
-    """Return remarks or notes; those that say what would decide only where nothing is decided."""
-    undecided = document.get("verdict") == "undecided"
-    texts = [str(text) for text in document.get(name) or []]
-    return [text for text in texts if undecided or not _WHY_UNDECIDED.match(text)]
-
-
-def _complete(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document of a check, of an older record as well, as numbers are read from it."""
-    bound = {"of": "", **(document.get("bound") or {})}
-    return {**document, "measured": document.get("measured") or {}, "bound": bound}
-
-
-def _control(control: Mapping[str, Any]) -> ReportedControl:
-    described, measured = str(control.get("description", "")), typeset(control.get("measured"), nested=True)
-    return ReportedControl(described, measured, bool(control.get("rejected")))
-
-
-def _number(value: Any) -> float | None:
-    return value if is_number(value) else None
+    return re.sub(r"[^\w.-]", "-", f"{entry.group}-{entry.place}")

@@ -3,13 +3,13 @@
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from icl.config.session import Session
 from icl.digests import digest
 from icl.jobs.stored import report
+from icl.report.content import ReportContent, ReportEntry
 from icl.report.mathematics import formulas
 from icl.runs.documents import read_record, write_record
 from tests.commands import Run, assert_refused, write
@@ -22,10 +22,14 @@ def page(outputs: Path) -> str:
     return re.sub(r'<a class="term"[^>]*>|</a>', "", (outputs / "report/index.html").read_text())
 
 
-def entries(outputs: Path, *only: str, scale: str = "smoke") -> dict[str, Any]:
+def content(outputs: Path, *only: str, scale: str = "smoke") -> ReportContent:
     document, told = report.build_report(report.ReportRequest(scale, only), Session(outputs))
     assert told.provenance["written"].endswith("UTC") and Path(document["report"]).is_file()
-    return {entry.id: entry for entry in told.entries}
+    return told
+
+
+def entries(outputs: Path, *only: str, scale: str = "smoke") -> dict[str, ReportEntry]:
+    return {entry.id: entry for entry in content(outputs, *only, scale=scale).entries}
 
 
 def test_the_document_and_the_page(icl: Run, outputs: Path) -> None:
@@ -46,7 +50,7 @@ def test_nothing_stored_is_no_error(icl: Run, outputs: Path) -> None:
     assert (result.code, result.json["checks"], result.json["figures"]) == (0, 0, 0)
     assert "Nothing has been measured yet." in page(outputs)
     found = entries(outputs, "ahn")
-    assert all((e.state, e.reason, e.document) == ("waiting", "not run", None) for e in found.values())
+    assert all((e.state, e.reason, e.document) == ("waiting", "", None) for e in found.values())
     assert {path.name for path in outputs.iterdir()} == {"report"}
 
 
@@ -68,6 +72,35 @@ def test_only_the_shipped_settings_at_this_scale_count(icl: Run, outputs: Path) 
     assert entries(outputs, scale="laptop")["ahn/conditioning"].document is None, (
         "its samples differ by scale"
     )
+
+
+def test_what_is_mine_is_found_by_what_was_typed_and_the_newest_is_first(
+    icl: Run, tmp_path: Path, outputs: Path
+) -> None:
+    own = write(tmp_path, {"own.py": OTHERS}) / "own.py"
+    icl(*LEMMA)
+    icl(*LEMMA, "check.dim=2", "tries=3")
+    icl("check", str(own), "tries=2")
+    icl("figure", "figure=giannou/fig1", "figure.dim=2", "scale=smoke")
+    found = content(outputs).mine
+    told = [(e.id, e.command.replace(str(own), "own.py"), e.state, e.heading) for e in found]
+    assert told == [
+        ("giannou/fig1", "icl figure figure=giannou/fig1 scale=smoke figure.dim=2", "done", found[0].heading),
+        ("own/own/One", "icl check own.py tries=2", "done", "One"),
+        (
+            "ahn/lemma1",
+            "icl check check=ahn/lemma1 check.dim=2 tries=3 scale=smoke",
+            "done",
+            found[2].heading,
+        ),
+    ]
+    tries = [(entry.document or {})["tries"]["decided"] for entry in found[1:]]
+    assert tries == [2, 3] and found[2].formula and Path((found[0].document or {})["files"]["png"]).is_file()
+    assert [e.id for e in content(outputs, "xie").mine] == ["own/own/One"], "of that paper, and of no paper"
+    assert [e.id for e in content(outputs, scale="laptop").mine] == ["own/own/One", "ahn/lemma1"]
+    (stored,) = outputs.glob("checks/own/own/One/*.json")
+    write_record(stored, (read_record(stored) or {}) | {"digest": "0" * 16})
+    assert content(outputs).mine[1].state == "stale"
 
 
 def test_a_record_of_other_code_is_shown_as_stale(icl: Run, outputs: Path) -> None:
@@ -119,8 +152,10 @@ def test_a_figure_with_its_files_and_when_it_is_stale(icl: Run, outputs: Path) -
 
 
 OTHERS = """
+from dataclasses import dataclass
 from icl.checks import Statement
 
+@dataclass
 class One(Statement):
     where, claim = "Lemma 0", "One is <b>one</b>."
     def measure(self, m):
@@ -143,12 +178,12 @@ def test_a_third_partys_paper(
     result = icl("report", "only=[other]", "format=json", *flags)
     assert (result.code, result.json["checks"]) == (0, 1), result.err
     html = (outputs / "report/smoke-other.html").read_text()
-    assert "One is &lt;b&gt;one&lt;/b&gt;." in html and '<h2 id="paper-1">other</h2>' in html
+    assert "One is &lt;b&gt;one&lt;/b&gt;." in html and '<h3 id="paper-1">other</h3>' in html
     command = f"icl check --config-dir '{conf}' check=other/lemma0 scale=smoke"
     assert command in html.replace("&#39;", "'")
     write(conf, {"paper/other.yaml": "title: Of ones & twos\nterms: [{name: one, text: $1$}]\n"})
     assert icl("report", "only=[other]", *flags).code == 0
-    assert "Of ones &amp; twos</h2>" in (outputs / "report/smoke-other.html").read_text()
+    assert "Of ones &amp; twos</h3>" in (outputs / "report/smoke-other.html").read_text()
     write(conf, {lemma: "# @package check\n_target_: elsewhere.Two\n"})
     assert icl("report", *flags).code == 0, "a config that cannot be used does not hide the others"
     html = (outputs / "report/smoke.html").read_text()

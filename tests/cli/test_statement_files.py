@@ -26,7 +26,9 @@ RIGHT = WRONG.replace("Wrong", "Right").replace("below 5", "below 9").replace("s
 
 
 @pytest.fixture
-def decide(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def decide(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+
     def run(text: str, *args: str) -> tuple[int, str, str]:
         path = tmp_path / "mine.py"
         path.write_text(text)

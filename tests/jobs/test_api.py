@@ -10,7 +10,6 @@ import threading
 import types
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ import icl
 from icl.errors import InputError, Unavailable
 from icl.events import Event, ItemProgress, Message, StateChanged
 from icl.notebook import ResultDict
+from icl.report.mathematics import formulas
 from tests.commands import Run
 
 OTHERS = ("PYTEST_", "PYTORCH_", "TORCH")  # set by importing them
@@ -135,8 +135,8 @@ def test_what_is_found_shows_itself_in_a_notebook(outputs: Path) -> None:
     assert (
         "holds" in html and "max_error" in html and "0 (exact)" in html and json.loads(json.dumps(document))
     )
-    for told in (document["sentence"], document["control_sentence"], *document["meanings"].values()):
-        assert escape(told) in html
+    for told in (document["sentence"], document["control"]["description"], *document["meanings"].values()):
+        assert formulas(told) in html
     assert document["record"] is None and document["inputs"] == [], "nothing is stored and no file given"
     document["claim"], document["verdict"] = "<script>", "fails"
     assert "&lt;script&gt;" in document._repr_html_() and "expected: holds" in document._repr_html_()

@@ -1,12 +1,11 @@
 """Entries of a report made by hand: a check, a figure with its files, and their failures."""
 
-import struct
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from icl.report.content import Paper, ReportContent, ReportEntry
 from tests.report.browser import Browser, browser, find
@@ -18,22 +17,13 @@ PROVENANCE = {
     "git": {"commit": "0123456789abcdef", "dirty": False},
     "versions": {"python": "3.12", "icl": "0.1.0", "torch": None},
     "hardware": {"cpu": "A processor", "gpu": None},
-    "threads": 1,
 }
 Make = Callable[..., ReportEntry]
 
 
 def png(path: Path, width: int = 120, height: int = 60) -> Path:
-    """Draw a blue picture."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    rows = (b"\0" + b"\x20\x60\xa0" * width) * height
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    content = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + content)
+    Image.new("RGB", (width, height), "#2060a0").save(path)
     return path
 
 
@@ -45,11 +35,12 @@ def check(id: str = "one/theorem1", verdict: str = "holds", **changes: Any) -> R
         "kinds": {"risk": "sampled", "gradient_norm": "exact"},
         "bound": {"value": 1e-12, "source": "rounding: 64 eps, times all terms", "of": "gradient_norm"},
         "control": {"description": "at twice A", "measured": 0.5, "rejected": True},
-        "remarks": REMARKS, "notes": [*REMARKS, *NOTES], "seconds": 0.5, "cached": False,
+        "controls": None, "exact": {}, "tries": None, "sentence": "", "typed": [], "inputs": [],
+        "remarks": REMARKS, "notes": [*REMARKS, *NOTES], "seconds": 0.5, "cached": False, "meanings": {},
     }  # fmt: skip
     document |= {key: changes.pop(key) for key in list(changes) if key in document}
     record = {"fingerprint": "0" * 12, "date": "2026-01-01 00:00 UTC", "provenance": PROVENANCE, "seeds": [3]}
-    told = {"command": f"icl check check={id} scale=laptop", "reference": "Theorem 1"}
+    told = {"command": f"icl check check={id} scale=laptop", "reference": document["reference"]}
     told |= {"state": "done", "document": document, "record": record, "paper": document["paper"], **changes}
     return ReportEntry("check", id, **told)
 
@@ -83,6 +74,7 @@ def figure(tmp_path: Path) -> Make:
             "figure": id, "scale": "laptop", "files": {k: str(path) for k, path in files.items()},
             "claims": [{"verdict": "holds", "expected": "holds", **claim} for claim in claims],
             "runs": [], "seconds": 1.0, "cached": False, "caption": caption, "drawn_from": drawn_from,
+            "settings": changes.pop("settings", {}),
         }  # fmt: skip
         told = {"command": f"icl figure figure={id}", "reference": "Figure 1", "paper": id.partition("/")[0]}
         return ReportEntry("figure", id, **{**told, "state": "done", "document": document, **changes})
@@ -97,8 +89,8 @@ def waiting(group: str = "check", id: str = "one/theorem9", **changes: Any) -> R
 
 
 def content(*entries: ReportEntry, papers: Sequence[Paper] = (), **changes: Any) -> ReportContent:
-    scale, only = changes.pop("scale", "laptop"), changes.pop("only", ())
-    return ReportContent(scale, papers, entries, {"written": "2026-01-02 03:04 UTC", **changes}, only)
+    scale = changes.pop("scale", "laptop")
+    return ReportContent(scale, papers, entries, {"written": "2026-01-02 03:04 UTC"}, **changes)
 
 
 @pytest.fixture(scope="session")

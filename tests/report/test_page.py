@@ -3,7 +3,7 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -25,7 +25,7 @@ VOID = {"meta", "link", "img", "input", "rect"}
 
 
 class Page(HTMLParser):
-    """A parser of elements in order, the text of each, and whether all were closed in turn."""
+    """A parser of elements in order and of the text; each must be closed in turn."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -34,9 +34,10 @@ class Page(HTMLParser):
         self.text = ""
         self.feed(html)
         assert self.open == []
+        self.flat = " ".join(self.text.split())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, {key: value or "" for key, value in attrs}))
+        self.handle_startendtag(tag, attrs)
         if tag not in VOID:
             self.open.append(tag)
 
@@ -49,11 +50,6 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not {"script", "style"} & set(self.open):
             self.text += data
-
-    @property
-    def flat(self) -> str:
-        """Return the text, with single spaces."""
-        return " ".join(self.text.split())
 
     def all(self, tag: str) -> Iterator[dict[str, str]]:
         return (attributes for name, attributes in self.tags if name == tag)
@@ -70,89 +66,112 @@ def text_of(folder: Path, *entries: ReportEntry, **changes: Any) -> str:
     return page(folder, *entries, **changes).flat
 
 
-def test_every_statement_is_on_the_page(tmp_path: Path, figure: Make) -> None:
-    paper = Paper("one", "A paper", "Someone 2020", "https://example.org/a")
-    found = page(tmp_path, check(), figure(), papers=[paper])
-    text = found.flat
-    assert "mylab" in text_of(tmp_path, check("mylab/lemma0")), "a paper nobody described goes by its id"
-    for part in (
-        "Of 3 statements on 1 paper, 2 hold and 1 is known false.",
-        "A paper", "Someone 2020", "The minimum is at A.", "gradient_norm", "2.10 × 10⁻¹⁶",
-        "rounding: 64 ε, times all terms", "rejected",
-        "at twice A", "the curve falls", "'almost 0'", "A curve.",
-        "commit 0123456789ab", "A processor",
-        "icl check check=one/theorem1 scale=laptop", "icl figure figure=one/fig1", "train.steps",
-    ):  # fmt: skip
-        assert part in text, part
-    rows = [attributes for _, attributes in found.tags if "data-statement" in attributes]
-    assert [row["data-kind"] for row in rows] == ["holds", "holds", "fails"]
+def mine(entry: ReportEntry, mark: str = "a" * 12, **changes: Any) -> ReportEntry:
+    return replace(entry, is_mine=True, record={**entry.record, "fingerprint": mark}, **changes)
+
+
+PAPER = Paper("one", "A paper", "Someone 2020", "https://example.org/a")
+OWN_CLAIM = {"claim": "(a) and (b) agree", "measured": 0.0, "bound": "0", "whose": "project"}
+ODD = [
+    check(), check("one/b", "fails", expected="holds", claim="Two is one."),
+    waiting(id="one/c", state="failed", reason="ZeroDivisionError: no"),
+    waiting(id="one/d", state="skipped", reason="no model"),
+]  # fmt: skip
+NOT_MEASURED, TOO_SHORT = "Nothing has been measured yet.", "training is too short"
+SHOWN: dict[str, tuple[Callable[[Make], list[ReportEntry]], dict[str, Any], list[str], list[str]]] = {
+    "every statement": (
+        lambda figure: [check(), figure()], {"papers": [PAPER]},
+        ["Of 3 statements in 1 paper, 2 hold and 1 is known false.", "A paper", "Someone 2020",
+         "The minimum is at A.", "gradient_norm", "2.1 × 10−16", "Bound: rounding: 64 ε, times all terms",
+         "Control, a wrong statement: at twice A. It has 0.5 and is rejected.", "the curve falls",
+         "'almost 0'", "¬ known false", "A curve.", "commit 0123456789ab", "A processor",
+         "icl check check=one/theorem1 scale=laptop", "icl figure figure=one/fig1",
+         "runs/one/first/0123456789ab", "false: 'almost 0'"],
+        ["false: the curve falls", "Mine", "Needs attention", "without a result"],
+    ),
+    "a paper nobody described": (lambda _: [check("mylab/lemma0")], {}, ["mylab"], []),
+    "a sentence of this project": (
+        lambda figure: [check(), figure(claims=[*CLAIMS, OWN_CLAIM]), check("one/own", origin="icl")], {},
+        ["Of 5 statements in 1 paper (2 of them this project's own)", "Statements of this project",
+         "(a) and (b) agree Statement of this project", "Misprints, gaps and sharper statements: 1"], [],
+    ),
+    "what is false": (
+        lambda _: [check("one/a", "fails", remarks=["Two is two. The proof divides by 0."])], {},
+        ["¬ known false Theorem 1 The minimum is at A. Two is two. gradient_norm"], [],
+    ),
+    "other than expected": (
+        lambda _: ODD, {"mine": [mine(check(verdict="undecided", expected="holds", claim="Mine, open."))]},
+        ["1 holds and 1 fails; 1 other than expected.", "✗ fails expected: holds Theorem 1 Two",
+         "Needs attention ? undecided",
+         "! failed Reference of one/c ZeroDivisionError: no", "expected: holds Theorem 1 Mine, open.",
+         "2 without a result", "skipped Reference of one/d no model"], ["! failed Reference of one/d"],
+    ),
+    "not run": (
+        lambda _: [check(), waiting(), waiting("figure", "one/fig2")], {},
+        ["2 of 3 checks and figures were not run at laptop scale", "– 2 not run", "2 without a result",
+         "not run Reference of one/fig2 icl figure figure=one/fig2"], [],
+    ),
+    "stale": (
+        lambda figure: [check(state="stale", reason="made with other code"), figure()], {},
+        ["stale record", "1 of 2 results were made with other code", "Stale: made with other code"], [],
+    ),
+    "nothing": (lambda _: [], {}, [NOT_MEASURED], []),
+    "nothing yet": (lambda _: [waiting()], {}, [NOT_MEASURED], []),
+    "undecided": (lambda _: [check(verdict="undecided")], {}, ["? undecided"], [TOO_SHORT]),
+    "undecided at smoke": (lambda _: [check(verdict="undecided")], {"scale": "smoke"}, [TOO_SHORT], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_is_shown(name: str, tmp_path: Path, figure: Make) -> None:
+    entries, changes, parts, absent = SHOWN[name]
+    text = text_of(tmp_path, *entries(figure), **changes)
+    assert [part for part in parts if part not in text] == []
+    assert [part for part in absent if part in text] == []
+
+
+def test_rows_pictures_and_what_is_folded(tmp_path: Path, figure: Make) -> None:
+    html = write_report(tmp_path, content(check(), figure(), check("two/a"), waiting())).read_text()
+    found = Page(html)
+    rows = [attributes["data-kind"] for _, attributes in found.tags if "data-kind" in attributes]
+    assert rows == ["holds", "holds", "known-false", "open", "holds"]
     (picture,) = found.all("img")
     assert (picture["width"], picture["height"]) == ("120", "60")
-    assert "A curve." in picture["alt"] and "1 holds and 1 is known false." in picture["alt"]
+    assert picture["alt"] == "Figure 1. A curve. 1 holds and 1 is known false."
+    folded = [a for a in found.all("details") if {"paper", "idle"} & {a.get("class")}]
+    assert len(folded) == 3 and not any("open" in attributes for attributes in folded)
+    alone = next(a for a in page(tmp_path, check()).all("details") if a.get("class") == "paper")
+    assert "open" in alone, "a paper alone is open"
 
 
-def test_the_projects_own_sentences_are_told_from_the_papers(tmp_path: Path, figure: Make) -> None:
-    own = {"claim": "(a) and (b) agree", "measured": 0.0, "bound": "0", "whose": "project"}
-    text = text_of(tmp_path, check(), figure(claims=[*CLAIMS, own]))
-    assert "Of 4 statements on 1 paper (1 of them this project's own)" in text
-    _, _, after = text.partition("(a) and (b) agree")
-    assert after.lstrip().startswith("Statement of this project")
-    text = text_of(tmp_path, check(), replace(check("one/own", claim="Own."), origin="icl"))
-    paper, _, ours = text.partition("Statements of this project")
-    assert "The minimum is at A." in paper and "Own." not in paper and "Own." in ours
-    study = replace(check("two/own", claim="Own."), origin="icl")
-    assert "Of 2 statements on 1 paper and 1 study of this project" in text_of(tmp_path, check(), study)
-    _, _, misprints = text.partition("Misprints, gaps and sharper statements")
-    assert misprints.lstrip().startswith("· 1"), "a remark on a statement of our own is none"
+def test_what_the_reader_has_checked_is_first_with_its_settings(tmp_path: Path, figure: Make) -> None:
+    said = "Theorem 1 holds at d = 7: it is 0 (exact)."
+    tries = {"decided": 20, "holds": 20, "fails": 0, "undecided": 0}
+    settings = {"dim": 7, "covariance": None}
+    own = mine(check(sentence=said, settings=settings, tries=tries), command="icl check dim=7")
+    file = mine(check("BestStep", paper="", claim="My own."), "b" * 12)
+    drawn = mine(figure("one/fig1", settings={"layers": 2}), "c" * 12)
+    highlight = Highlight("A finding", ["It is {one/theorem1 risk}."], {"one/theorem1": "holds"})
+    papers = [Paper("one", "A paper", highlights=[highlight])]
+    found = page(tmp_path, check(), figure(), papers=papers, mine=[own, file, drawn])
+    text = found.flat
+    assert "Of 4 at settings or in files of your own, 3 hold and 1 is known false." in text
+    first = text[text.index("Mine: at my own settings") : text.index("What was found")]
+    told = (said, "holds at 20 of 20 random settings", "dim 7", "icl check dim=7", "My own.", "layers 2")
+    assert [part for part in told if part not in first] == []
+    assert "covariance" not in first, "a setting that is not set"
+    assert text.index("What was found") < text.index("A finding") < text.index("Paper by paper")
+    records = {link["href"] for link in found.all("a") if link["href"].endswith("record.json")}
+    assert len(records) == 5, "each has a record of its own"
 
 
-def test_what_is_false_says_so_in_words_where_it_is_listed(tmp_path: Path, figure: Make) -> None:
-    untrue = check("one/a", "fails", claim="Two is one.", remarks=["Two is two. The proof divides by 0."])
-    html = write_report(tmp_path / "report", content(untrue, figure())).read_text()
-    lines = [Page(part.partition("</summary>")[0]).flat for part in html.split("<summary>")[1:3]]
-    summary, other = (" ".join(line.split()) for line in lines)
-    assert summary == "✗ known false Theorem 1 Two is one. Two is two."
-    assert "divides" not in other
-    later = check("one/b", "fails", remarks=["The proof divides by 0.", "It is so. It is false for x > 1."])
-    assert (
-        "It is false for x &gt; 1.</span></span></summary>"
-        in write_report(tmp_path, content(later)).read_text()
-    )
-    (claim,) = re.findall(r'<li class="claim-row"[^>]*data-kind="fails".*?<details>', html, re.DOTALL)
-    assert "0.1336" in claim, "a claim without a remark says what was measured"
-
-
-def test_what_is_not_as_expected_needs_attention(tmp_path: Path) -> None:
-    odd = check("one/b", "fails", expected="holds", claim="Two is one.")
-    failed = waiting(id="one/c", state="failed", reason="ZeroDivisionError: no")
-    skipped = waiting(id="one/d", state="skipped", reason="no model")
-    text = text_of(tmp_path, check(), odd, failed, skipped)
-    alarm = text.split("Needs attention")[-1].split("Open a line")[0]
-    assert "no model" in text and "no model" not in alarm
-    for part in ("Two is one.", "expected: holds", "ZeroDivisionError: no"):
-        assert part in alarm, part
-    assert "1 holds and 1 fails; 1 other than expected." in text
-    assert text.count("✗ known false") == 1, "a verdict that nobody expected is not known: the legend's only"
-    assert "Needs attention" not in page(tmp_path, check()).text
-
-
-def test_states(tmp_path: Path, figure: Make) -> None:
-    live = page(tmp_path, check(), waiting(), waiting("figure", "one/fig9", state="running"))
-    assert "1 of 3 checks and figures done" in live.flat and "Reload it" in live.text
-    assert any("data-live" in attributes for attributes in live.all("body"))
-    rows = [attributes for _, attributes in live.tags if "data-kind" in attributes]
-    assert [row["data-kind"] for row in rows] == ["holds", "open", "open"]
-    quiet = page(tmp_path, check(), waiting(reason="not run"))
-    assert not any("data-live" in attributes for attributes in quiet.all("body"))
-    assert "– not run" in quiet.flat and "no result at this scale" in quiet.text
-    stale = page(tmp_path, replace(check(), state="stale", reason="made with other code"), figure())
-    assert "stale record" in stale.text and "1 of 2 results were made with other code" in stale.text
-    assert "Nothing has been measured yet." in text_of(tmp_path, waiting())
-    assert "Nothing has been measured yet." in text_of(tmp_path)
-    undecided = check(verdict="undecided")
-    for scale in ("smoke", "laptop"):
-        told = text_of(tmp_path, undecided, scale=scale)
-        assert ("training is too short" in told) == (scale == "smoke"), "which explains it"
+def test_terms_stand_where_they_are_used(tmp_path: Path) -> None:
+    terms = [Term("minimum", "where it is least"), Term("S", "a set"), Term("eq. (6)", "the layer")]
+    entries = [check("one/a", claim="Minimum on a Set."), check("one/b", claim="On S (S), eq. (6).")]
+    html = write_report(tmp_path, content(*entries, papers=[Paper("one", "A", terms=terms)])).read_text()
+    first, second = (part.partition("Control, a")[0] for part in html.split('<div class="evidence">')[1:])
+    assert "where it is least" in first and "a set" not in first
+    assert "a set" in second and "the layer" in second and "least" not in second
 
 
 def test_what_comes_from_configs_and_records_cannot_act(tmp_path: Path, figure: Make) -> None:
@@ -161,15 +180,17 @@ def test_what_comes_from_configs_and_records_cannot_act(tmp_path: Path, figure: 
     claim["notes"] = [bad]
     entries = [
         check(claim=bad, measured={bad: bad}, remarks=[bad], notes=[bad, f"n {bad}"], settings={bad: bad},
-              bound={"value": 1.0, "source": bad}, reason=bad,
-              control={"description": bad, "measured": bad, "rejected": False}),
+              bound={"value": 1.0, "source": bad}, reason=bad, sentence=bad, verdict=bad,
+              inputs=[{"key": bad, "path": bad, "shape": [bad], "sha256": bad}],
+              control={"description": bad, "measured": bad, "exact": "<b>", "rejected": False}),
         figure(claims=[claim], caption=bad),
         figure(f"one/{bad.replace('/', '')}", reference=bad, command=bad),
         waiting(id=bad, state="failed", reason=bad), waiting(id="one/x", state=bad, reason=bad),
     ]  # fmt: skip
     papers = [Paper("one", bad, bad, f"javascript:alert(1)//{bad}"), Paper("two", bad, bad, f"https://{bad}")]
     entries.append(check("two/a"))
-    told = content(*entries, papers=papers, written=bad)
+    own = mine(check("two/b", claim=bad, typed=[bad]), command=bad, title=bad)
+    told = replace(content(*entries, papers=papers, mine=[own]), provenance={"written": bad})
     write_report(tmp_path / "report", told)
     html = (tmp_path / "report/index.html").read_text()
     found = Page(html)
@@ -228,7 +249,7 @@ def test_the_page_is_there_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytes
 def test_a_module_of_the_report_needs_no_torch_and_jinja_only_to_write() -> None:
     script = (
         "import sys, icl.report.page\n"
-        "assert not {'jinja2', 'torch', 'numpy', 'matplotlib', 'hydra'} & set(sys.modules)"
+        "assert not {'jinja2', 'torch', 'numpy', 'matplotlib', 'hydra', 'PIL'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
 
@@ -255,7 +276,7 @@ def test_a_page_of_another_scale_replaces_none_and_the_fullest_is_the_index(tmp_
 def test_every_shipped_formula_and_text_becomes_mathml() -> None:
     formulas = [entry.formula for entry in catalog.entries("check", ConfigDirs()) if entry.formula]
     assert len(formulas) >= 50
-    papers = report.papers(catalog.papers(ConfigDirs()), ConfigDirs())
+    papers = [report.paper(id, ConfigDirs()) for id in catalog.papers(ConfigDirs())]
     texts = [term.text for paper in papers for term in paper.terms]
     texts += [text for paper in papers for highlight in paper.highlights for text in highlight.text]
     wrong = [latex for latex in formulas if not mathml(latex).startswith("<math")]
@@ -268,10 +289,10 @@ def test_a_story_tells_the_numbers_of_the_records_and_leaves_out_what_is_not_the
     of_check = "The risk is {one/theorem1 risk} at $d = {one/theorem1 settings.dim}$."
     words = [f"{of_check} It fell from {{one/fig1 from}}.", "Nobody has {one/theorem2 risk}."]
     highlight = Highlight("Half", words, {"one/theorem1": "holds"})
-    terms = [Term("minimum", "where $f$ is least", "the least")]
+    terms = [Term("minimum", "where $f$ is least")]
     paper = Paper("one", "A paper", terms=terms, highlights=[highlight])
     text = text_of(tmp_path, check(), figure(), papers=[paper])
-    told = text[text.index("What was found") : text.index("Theorems, lemmas")]
+    told = text[text.index("What was found") : text.index("Paper by paper")]
     assert "The risk is 0.25 at d=5. It fell from 1." in told and "Nobody" not in told
     alone = text_of(tmp_path, check(), papers=[paper])
     assert "It fell" not in alone and "✓ Theorem 1" in alone

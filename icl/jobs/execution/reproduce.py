@@ -41,7 +41,7 @@ def reproduce(request: ReproduceRequest, session: Session) -> Document:
     started = time.monotonic()
     session.info(f"reproduce at scale={request.scale}: looking up stored results")
     blank = report.blank_entries(request, session.configs)
-    entries = {WorkItem(one.group, one.id): replace(one, reason=report.NOT_RUN) for one in blank}
+    entries = {WorkItem(one.group, one.id): one for one in blank}
     tasks, ended = _left(entries, request.scale, session)
     done = len(entries) - len(tasks) - len(ended)
     workers = f" with {request.jobs} workers" if min(request.jobs, len(tasks)) > 1 else ""

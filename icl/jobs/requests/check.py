@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from icl.config.compose import Composed
 from icl.config.objects import instantiate, target_of
 from icl.config.session import Session
-from icl.config.values import by_content, is_array_file
+from icl.config.values import by_content, is_array_file, literal
 from icl.errors import InputError, one_of, whole
 from icl.events import ItemProgress, WorkItem
 from icl.jobs.requests import given_weights
@@ -59,7 +60,7 @@ class CheckRequest:
     digest: str
     roots: tuple[str, ...]
     entry: CatalogEntry
-    typed: tuple[str, ...]  # the settings that were
+    typed: tuple[str, ...]  # what was, KEY=VALUE
     statement: Any = None  # of a user's file or package, built already
     place: str = ""  # which was typed: the file, or PACKAGE/NAME
 
@@ -137,7 +138,7 @@ class CheckRequest:
             found = self.of_weights or decided(
                 self.id, self.check, self.settings, self.expected, self.tries, self.seed, typed
             )
-        return self._presented({**found, "typed": typed}, None)
+        return self._presented({**found, "typed": [typed, *self.typed]}, None)
 
     def _document(self, stored: Mapping[str, Any], session: Session, *, cached: bool) -> Document:
         expected = self.asked or stored["expected"]
@@ -148,7 +149,9 @@ class CheckRequest:
         return self._presented({**stored, **about}, record)
 
     def _presented(self, document: Mapping[str, Any], record: Path | None) -> Document:
-        return presented(document, self.entry, typed=self.typed, inputs=self.inputs, record=record)
+        keys = [one.partition("=")[0].removeprefix("check.") for one in self.typed]
+        changed = [key for key in self.settings if key in keys]
+        return presented(document, self.entry, changed=changed, inputs=self.inputs, record=record)
 
     def _log(self, document: Document, session: Session) -> DocumentLog:
         """Return what W&B shows of a verdict."""
@@ -203,7 +206,9 @@ def of_place(place: str, typed: Mapping[str, Any], config: Mapping[str, Any]) ->
         identity = {"settings": by_content(settings), "of": [root, content], "tries": [tries, seed]}
         about = str(config["scale"]), settings, None, None, tries, seed, fingerprint(identity)
         entry, digest = entry_of_statement(id, type(one)), code_digest(roots)
-        found.append(CheckRequest(id, *about, digest, roots, entry, tuple(typed), one, place))
+        told = {**typed, **({} if tries is None else {"tries": tries}), **({"seed": seed} if seed else {})}
+        words = tuple(f"{key}={literal(value)}" for key, value in told.items())
+        found.append(CheckRequest(id, *about, digest, roots, entry, words, one, place))
     return found
 
 
@@ -243,7 +248,9 @@ def parse(composed: Composed, session: Session) -> CheckRequest:
         **({} if (tries, seed) == (None, 0) else {"tries": [tries, seed]}),
     }
     scale = str(composed.settings["scale"])
-    typed = [override.lstrip("+~").partition("=")[0] for override in composed.overrides]
+    overrides = [override.lstrip("+~") for override in composed.overrides]
+    typed = [one for one in overrides if re.match(r"check\.(?!expected)|(tries|seed)=", one)]
+    typed += [one for one in overrides if typed and one.startswith("scale=")]
     return CheckRequest(
         name,
         scale,
@@ -256,7 +263,7 @@ def parse(composed: Composed, session: Session) -> CheckRequest:
         code_digest(roots),
         roots,
         entry_of("check", name, session.configs),
-        tuple(key for key in node if f"check.{key}" in typed),
+        tuple(typed),
     )
 
 
@@ -400,15 +407,15 @@ def presented(
     document: Mapping[str, Any],
     entry: CatalogEntry,
     *,
-    typed: Sequence[str] = (),
+    changed: Sequence[str] = (),
     inputs: Sequence[Mapping[str, Any]] = (),
     record: Path | None = None,
 ) -> dict[str, Any]:
     """Return a verdict's document with its title and, in a sentence each, the verdict and the control.
-    `typed` names the settings that were; `inputs` are the files that were given."""
+    `changed` names the settings that were typed; `inputs` are the files that were given."""
     shown = {**document, "title": entry.title, "origin": entry.origin, "inputs": [*inputs]}
     shown |= {"record": None if record is None else str(record)}
-    return shown | {"sentence": verdict_sentence(shown, typed), "control_sentence": control_sentence(shown)}
+    return shown | {"sentence": verdict_sentence(shown, changed), "control_sentence": control_sentence(shown)}
 
 
 def _roots(node: Mapping[str, Any], about: Sequence[str]) -> tuple[str, ...]:

@@ -106,7 +106,7 @@ class FigureRequest:
         record = read(path)
         if record is None or complaint(record, None) is not None or record["fingerprint"] != self.identity:
             return None
-        document = {**_with_current_paths(record["document"], path.parent, session.outputs), "cached": True}
+        document = {**with_current_paths(record["document"], path.parent, session.outputs), "cached": True}
         if not same(document["settings"], self.settings):
             return None
         stale = _damage(document)
@@ -160,7 +160,7 @@ class FigureRequest:
             stored: Document | None = None
             wanted = None if session.uses_stale else digest
             if record and record["fingerprint"] == self.identity and complaint(record, wanted) is None:
-                stored = _with_current_paths(record["document"], folder, session.outputs)
+                stored = with_current_paths(record["document"], folder, session.outputs)
             damage = _damage(stored) if stored is not None else ""
             if damage:
                 session.info(f"{folder}: {damage}; it is plotted again")
@@ -281,6 +281,7 @@ class FigureRequest:
             "runs": sorted({record.path for record in records.values()}),
             "settings": self.settings,
             "fewer": self.fewer,
+            "typed": [f"figure={self.id}", *(f"{key}={literal(v)}" for key, v in self.changed.items())],
             "caption": self.figure.caption_of(seen),
             "drawn_from": [arrays.source(name, record) for name, record in records.items()],
         }
@@ -470,7 +471,7 @@ def _claim_document(claim: Any, scale: str, other: Mapping[str, Any], shortened:
     return document
 
 
-def _with_current_paths(document: Mapping[str, Any], folder: Path, outputs: Path) -> Document:
+def with_current_paths(document: Mapping[str, Any], folder: Path, outputs: Path) -> Document:
     """Return the document with current paths: its outputs may have been moved since it was drawn."""
     files = {extension: str(folder / Path(file).name) for extension, file in document["files"].items()}
     runs = sorted({str(outputs / drawn["run"]) for drawn in document["drawn_from"]})

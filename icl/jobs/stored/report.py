@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,18 +16,18 @@ from icl.config.compose import Composed, compose
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session, parse_session
 from icl.errors import InputError, one_line, one_of
+from icl.jobs.requests.figure import with_current_paths
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Document, Found
 from icl.jobs.stored import catalog
 from icl.report.content import Highlight, Paper, ReportContent, ReportEntry, Term
-from icl.runs import atomic
+from icl.runs import atomic, layout
 from icl.runs.code import current_digest
 from icl.runs.documents import read_record
-from icl.runs.json_records import complaint
+from icl.runs.json_records import complaint, read
 from icl.runs.provenance import provenance
 
 OWN = ("only",)
-NOT_RUN = "not run"
 SHOWN = tuple(kind for kind in catalog.KINDS if kind.group != "experiment")
 
 
@@ -59,7 +59,6 @@ def build_report(request: ReportRequest, session: Session) -> tuple[Document, Re
     bases = {kind.group: compose(session.configs, kind.group, overrides) for kind in SHOWN}
     blank = blank_entries(request, session.configs)
     entries = [_find_result(entry, overrides, bases[entry.group], session) for entry in blank]
-    entries += [] if request.only else _own_results(session)
     content = report_content(entries, request, session)
     document: Document = {"report": str(write(content, session.outputs))}
     for kind in SHOWN:
@@ -78,8 +77,37 @@ def blank_entries(request: ReportRequest, configs: ConfigDirs) -> list[ReportEnt
 def report_content(entries: Sequence[ReportEntry], request: ReportRequest, session: Session) -> ReportContent:
     """`entries` with their papers and the provenance of the page itself."""
     about = {**provenance(), "written": _time(time.time())}
-    described = papers((entry.paper for entry in entries), session.configs)
-    return ReportContent(request.scale, described, entries, about, request.only)
+    described = [paper(id, session.configs) for id in dict.fromkeys(entry.paper for entry in entries)]
+    mine = _mine(entries, request, session)
+    return ReportContent(request.scale, described, entries, about, request.only, mine)
+
+
+def _mine(entries: Sequence[ReportEntry], request: ReportRequest, session: Session) -> list[ReportEntry]:
+    """Return what is stored at settings that were typed, and of users' files; the newest first."""
+    shown = {entry.record.get("fingerprint") for entry in entries}
+    known = {(entry.group, entry.id): entry for entry in entries}
+    places = ("checks/**/*.json", f"figures/*/*/{request.scale}/*/{layout.FIGURE}")
+    paths = [path for place in places for path in session.outputs.glob(place)]
+    records = [(record, path) for path in paths if (record := read(path)) and not complaint(record, None)]
+    found: list[ReportEntry] = []
+    for record, path in sorted(records, key=lambda pair: -pair[0]["written"]):
+        document, group = record["document"], str(record["kind"]).removesuffix("s")
+        typed, name = document.get("typed") or [], document[group]
+        entry, is_shipped = known.get((group, name)), typed[:1] == [f"{group}={name}"]
+        if record["fingerprint"] in shown or not typed[is_shipped:] or (is_shipped and entry is None):
+            continue  # as shipped, or of another paper than those asked for
+        stale = "" if session.uses_stale else complaint(record, current_digest(record, session.outputs)) or ""
+        if stale and entry is None and any(one.id == name for one in found):
+            continue  # of an older version of the file
+        if group == "figure":
+            document = with_current_paths(document, path.parent, session.outputs)
+        entry = entry or ReportEntry(
+            group, name, "", document["reference"], "icl check", title=document["title"]
+        )
+        words = entry.command.removesuffix(f" scale={request.scale}" if group == "check" else "")
+        mine = replace(entry, is_mine=True, python="", command=f"{words} {shlex.join(typed[is_shipped:])}")
+        found.append(with_result(mine, Found(document, path, record, stale)))
+    return found
 
 
 def write(content: ReportContent, outputs: Path) -> Path:
@@ -88,11 +116,6 @@ def write(content: ReportContent, outputs: Path) -> Path:
 
     with atomic.writing(outputs):
         return write_report(outputs / "report", content)
-
-
-def papers(ids: Iterable[str], configs: ConfigDirs) -> list[Paper]:
-    """Titles and links from conf/paper/ID.yaml, the user's folder first; a paper without one is its id."""
-    return [_paper(id, configs) for id in dict.fromkeys(ids)]
 
 
 def with_result(entry: ReportEntry, found: Found) -> ReportEntry:
@@ -124,18 +147,7 @@ def _find_result(
             return replace(entry, state="failed", reason=str(error))
         if found is not None:
             return with_result(entry, found)
-    return replace(entry, reason=NOT_RUN)
-
-
-def _own_results(session: Session) -> Iterator[ReportEntry]:
-    """Yield the statements of files and packages, each as it was decided last."""
-    for item in catalog.own_checks(session.outputs):
-        if stored := catalog.newest(session.outputs, catalog.CHECK, item.id):
-            path, record = stored
-            command = shlex.join(["icl", "check", record["document"]["typed"]])
-            entry = ReportEntry("check", item.id, item.paper, item.reference, command, title=item.title)
-            stale = complaint(record, current_digest(record, session.outputs)) or ""
-            yield with_result(entry, Found(record["document"], path, record, stale))
+    return entry
 
 
 def _blank(group: str, item: catalog.CatalogEntry, scale: str, configs: ConfigDirs) -> ReportEntry:
@@ -145,11 +157,12 @@ def _blank(group: str, item: catalog.CatalogEntry, scale: str, configs: ConfigDi
         words[2:2] = ["--config-dir", str(configs.user)]
         folder = f", config_dir={str(configs.user)!r}"
     python = f'icl.{group}("{item.id}", scale="{scale}"{folder})'
-    about = {name: getattr(item, name) for name in ("formula", "title", "origin", "quote")}
+    about = {name: getattr(item, name) for name in ("formula", "title", "origin")}
     return ReportEntry(group, item.id, item.paper, item.reference, shlex.join(words), python=python, **about)
 
 
-def _paper(id: str, configs: ConfigDirs) -> Paper:
+def paper(id: str, configs: ConfigDirs) -> Paper:
+    """Return what conf/paper/ID.yaml says, the user's folder first; a paper without one is its id."""
     for folder in configs.folders:
         path = folder / "paper" / f"{id}.yaml"
         if path.is_file():
