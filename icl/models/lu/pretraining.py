@@ -21,8 +21,8 @@ from icl.models.lu.finite import FiniteRisk, TaskMoments
 
 Array = NDArray[np.float64]
 BLOCK = 512  # prompts whose products of pairs are held at a time
-LARGE, FAR = 40, 1.1  # dim, and prompts over the number of weights, from which conjugate gradients cost less
-PRECISION = 1e-11  # of the residual where they end
+WORTH = 250  # weights over the steps of conjugate gradients, about, from which these cost less
+PRECISION = 1e-10  # of the residual where they end
 DRAWS, LAWS = ("drawn", "balanced"), ("sphere", "gaussian")
 
 
@@ -76,8 +76,8 @@ class Pretraining:
         w_KD = None if self.tasks is None else self.draw_tasks(rng, self.tasks)
         features = self.dim * (self.dim + 1)
         blocks = self._blocks(rng, w_KD)
-        far = self.dim >= LARGE and self.prompts >= FAR * features
-        solve = few_prompts if self.prompts <= features else by_steps if far else many_prompts
+        far = 1 - np.sqrt(features / max(features, self.prompts))  # one over the steps, up to a factor
+        solve = few_prompts if far == 0 else by_steps if features * far >= WORTH else many_prompts
         return solve(blocks, self.dim, self.prompts * self.ridge / self.dim), w_KD
 
     def draw_tasks(self, rng: np.random.Generator, count: int) -> Array:
