@@ -52,7 +52,7 @@ class Layout:
                 if line == longest[: len(line)]:
                     cells += [grid[i, j] for j in range(len(line))]
                 else:
-                    own = [*line, sum(longest) - sum(line)]
+                    own = [*line, *filter(None, [sum(longest) - sum(line)])]
                     row = grid[i, :].subgridspec(1, len(own), width_ratios=own)
                     cells += [row[j] for j in range(len(line))]
             return figure, {name: figure.add_subplot(cells[i]) for i, name in enumerate(self.panels)}

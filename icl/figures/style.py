@@ -39,6 +39,7 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (
 )  # fmt: skip
 ON_LIGHT, ON_DARK = "#111111", "#fefefe"  # text on a coloured cell: the same on a light and on a dark page
 PANEL = (2.5, 2.0)  # inches
+MOST_POWERS = 4  # of ten, that have a label each on an axis of steps
 RC: Any = {
     "font.size": 8,
     "axes.titlesize": 8,
@@ -135,8 +136,12 @@ def log_axis(axes: Axes) -> None:
 
 
 def step_axis(axes: Axes, last: float, label: str = "step") -> None:
-    """Make the steps' axis logarithmic, with room for step 0."""
+    """Make the steps' axis logarithmic, with room for step 0; of many powers of ten every second is marked,
+    the last among them."""
     axes.set_xscale("symlog", linthresh=1, linscale=0.5)
+    powers = np.arange(int(np.log10(max(last, 1))), -1, -1)
+    shown = powers[:: 1 if len(powers) <= MOST_POWERS else 2][::-1]
+    axes.set_xticks([0, *10.0**shown], ["0", *(f"$10^{{{power}}}$" for power in shown)])
     axes.set(xlim=(0, last), xlabel=label)
 
 
@@ -166,7 +171,7 @@ def heatmap(
     axes.set(title=title, xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
     cell = axes.bbox.width / figure_of(axes).dpi * 72 / M_IJ.shape[1]  # in points
-    size = min(0.75 * rcParams["font.size"], cell / 3.2)
+    size = min(0.75 * rcParams["font.size"], cell / 2.9)
     for (i, j), entry in np.ndenumerate(M_IJ) if entries else ():
         colour = ON_DARK if abs(entry) > 0.6 * bound else ON_LIGHT
         axes.text(j, i, entry_text(entry), ha="center", va="center", fontsize=size, color=colour)

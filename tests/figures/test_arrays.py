@@ -10,9 +10,6 @@ import numpy as np
 from icl.figures import arrays
 from icl.runs.record import RunRecord
 
-PAPER = Path(__file__).parents[2] / "docs/records/paper/figures"
-STORED = sorted(path.parent.relative_to(PAPER).as_posix() for path in PAPER.glob("*/*/paper/figure.json"))
-
 
 def record() -> RunRecord:
     made = RunRecord(Path("runs/a/b/0"), {"experiment": "a/b", "fingerprint": "0" * 12, "seeds": [3, 4]})
@@ -40,7 +37,3 @@ def test_what_was_read_comes_back_in_its_order_and_nothing_else(tmp_path: Path) 
     assert run.config == {"task": {"dim": 5}} and run.run["seeds"] == [3, 4]
     assert {**run.metrics} == {key: record().metrics[key] for key in ("step", "seed", "loss")}
     assert np.array_equal(run.curve("loss")[1], record().curve("loss")[1], equal_nan=True)
-
-
-def test_all_figures_at_paper_scale_are_there() -> None:
-    assert len(STORED) == 28

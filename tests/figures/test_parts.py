@@ -18,8 +18,6 @@ from icl.jobs.requests.figure import _claim_document
 from icl.look import Look, drawn_as
 from tests.records import record
 
-STYLE = "font.size: 10\nfont.family: serif\nlines.linewidth: 0.5\nlines.markersize: 2\n"
-
 
 def claim(verdict, **more):
     return Claim("c", 1.0, "b", verdict, kind="exact", **more)
@@ -34,28 +32,23 @@ def test_a_claim_is_one_of_three_verdicts_and_says_what_decides_it(wrong):
 
 
 @pytest.mark.parametrize(
-    ("scale", "other", "trained", "verdict", "wanted"),
+    ("scale", "other", "made", "wanted"),
     [
-        ("laptop", {}, True, "fails", ("fails", "holds", False)),
-        ("laptop", {"steps": 9}, True, "fails", ("undecided", "undecided", True)),
-        ("laptop", {"steps": 9}, True, "holds", ("holds", "holds", False)),
-        ("laptop", {"steps": 9}, False, "fails", ("fails", "holds", False)),
-        ("smoke", {}, True, "holds", ("undecided", "undecided", True)),
-        ("smoke", {}, False, "holds", ("holds", "holds", False)),
+        ("laptop", {}, claim("fails"), ("fails", "holds", False)),
+        ("laptop", {"steps": 9}, claim("fails"), ("undecided", "undecided", True)),
+        ("laptop", {"steps": 9}, claim("holds"), ("holds", "holds", False)),
+        ("laptop", {"steps": 9}, claim("fails", trained=False), ("fails", "holds", False)),
+        ("laptop", {}, Claim.undecided("c", "no exact risk"), ("undecided", "undecided", True)),
+        ("laptop", {}, claim("holds", expected="fails", at_paper="holds"), ("holds", "fails", False)),
+        ("paper", {}, claim("holds", expected="fails", at_paper="holds"), ("holds", "holds", False)),
+        ("paper", {}, claim("holds", expected="fails"), ("holds", "fails", False)),
+        ("smoke", {}, claim("holds"), ("undecided", "undecided", True)),
+        ("smoke", {}, claim("holds", trained=False), ("holds", "holds", False)),
     ],
 )
-def test_a_claim_about_other_training_is_confirmed_or_undecided(scale, other, trained, verdict, wanted):
-    found = _claim_document(claim(verdict, trained=trained), scale, other)
+def test_what_is_expected_of_a_claim_depends_on_the_training(scale, other, made, wanted):
+    found = _claim_document(made, scale, other)
     assert (found["verdict"], found["expected"], "reason" in found) == wanted
-    impossible = _claim_document(Claim.undecided("c", "no exact risk"), "laptop", {})
-    assert (impossible["verdict"], impossible["reason"]) == ("undecided", "no exact risk")
-
-
-def test_another_verdict_may_be_expected_at_the_papers_scale():
-    rows = [("laptop", "holds", "fails"), ("paper", "holds", "holds"), ("paper", "", "fails")]
-    for scale, at_paper, wanted in rows:
-        other = claim("holds", expected="fails", at_paper=at_paper)
-        assert _claim_document(other, scale, {})["expected"] == wanted
 
 
 def test_a_metric_is_read_where_every_seed_has_a_value():
@@ -71,9 +64,8 @@ def test_what_helpers_draw_is_what_they_are_given():
     style.band(panels["a"], [0, 1], y_ST, BLUE, "mean")
     style.quantiles(panels["b"], [0, 1], np.array([[1.0, 2.0, 9.0], [3.0, 4.0, 9.0]]), BLUE, "median")
     style.points(panels["c"], [5, 7], y_ST, BLUE, "seeds")
-    drawn = {name: axes.lines[0].get_xydata().tolist() for name, axes in panels.items()}
-    assert drawn["a"] == [[0, 2], [1, 4]] and drawn["b"] == [[0, 2], [1, 4]]
-    assert drawn["c"] == [[5, 1], [5, 2], [7, 3], [7, 6]]
+    drawn = [axes.lines[0].get_xydata().tolist() for axes in panels.values()]
+    assert drawn == [[[0, 2], [1, 4]], [[0, 2], [1, 4]], [[5, 1], [5, 2], [7, 3], [7, 6]]]
     low_high = [panels[name].collections[0].get_paths()[0].get_extents().intervaly for name in "ab"]
     assert np.array_equal(low_high, [[1, 6], [1, 9]])
 
@@ -86,10 +78,9 @@ def test_axes_over_little_have_plain_numbers_and_steps_begin_at_0():
     style.step_axis(axes, 1000)
     figure.draw_without_rendering()
     assert {"0.2", "0.5", "1"} <= {label.get_text() for label in axes.get_yticklabels()}
-    places = axes.transAxes.inverted().transform(
-        axes.transData.transform([(0, 1), (1, 1), (10, 1), (1000, 1)])
-    )
-    assert places[0, 0] == 0 and places[-1, 0] == 1 and 0 < places[1, 0] < places[2, 0] < 0.6
+    at = axes.transData.transform([(0, 1), (1, 1), (10, 1), (1000, 1)])
+    x_N = axes.transAxes.inverted().transform(at)[:, 0]
+    assert x_N[0] == 0 and x_N[-1] == 1 and 0 < x_N[1] < x_N[2] < 0.6
 
 
 @pytest.mark.parametrize(
@@ -100,8 +91,9 @@ def test_entries_are_short_and_right(entry, text):
     assert style.entry_text(entry) == text
 
 
-class Three(Figure):
-    layout = Layout(("one", "two", "three"), (2.0, 1.5))
+class Drawn(Figure):
+    def __init__(self, layout):
+        self.layout = layout
 
     def runs(self, runner):
         return {}
@@ -118,39 +110,41 @@ class Three(Figure):
         return []
 
 
-def test_panels_and_legend_go_into_further_rows_of_a_narrow_figure():
-    wide = Three().picture({})
-    with drawn_as(Look(width=3.4)):
-        narrow = Three().picture({})
-    assert (wide.get_figwidth(), narrow.get_figwidth()) == (6.0, 3.4)
-    for figure, rows, height in ((wide, 1, 1.5), (narrow, 2, 2 * 1.5 * 1.7 / 2)):
+LAYOUTS = {  # layout; panels in each row and height without the legend, as shipped and 3.4 inches wide
+    "equal": (Layout("abc", (2.0, 1.5)), ([3], 1.5), ([2, 1], 2 * 1.5 * 1.7 / 2)),
+    "a row for each model": (Layout("abcd", (2.0, 1.5), 2), ([2, 2], 3.0), ([2, 2], 2 * 1.5 * 1.7 / 2)),
+    "of widths": (Layout("abcdef", (0, 1.5), widths=(3.0, 1.5, 1.5)), ([3, 3], 3.0), ([1, 2, 1, 2], 6.0)),
+}
+
+
+@pytest.mark.parametrize(("layout", "wide", "narrow"), LAYOUTS.values(), ids=LAYOUTS)
+def test_panels_and_legend_go_into_further_rows_of_a_narrow_figure(layout, wide, narrow):
+    for width, (rows, height) in ((None, wide), (3.4 if layout.size[0] else 4.0, narrow)):
+        with drawn_as(Look(width=width)):
+            figure = Drawn(layout).picture({})
         figure.draw_without_rendering()
-        assert len({round(axes.get_position().y0, 2) for axes in figure.axes}) == rows
+        y_of = [round(axes.get_position().y1, 2) for axes in figure.axes]
+        assert [y_of.count(y) for y in dict.fromkeys(y_of)] == rows and y_of == sorted(y_of)[::-1]
         (legend,) = figure.legends
         box = legend.get_window_extent()
         assert [len(legend.get_texts()), box.x0 >= 0, box.x1 <= figure.bbox.x1] == [3, True, True]
         assert figure.get_figheight() == pytest.approx(height + box.height / figure.dpi)
         assert not any(box.overlaps(axes.get_tightbbox()) for axes in figure.axes)
-    assert wide.axes[0].title.get_fontsize() == narrow.axes[0].title.get_fontsize() == 8
+        assert figure.axes[0].title.get_fontsize() == 8
 
 
-def test_a_users_style_reaches_every_line_and_word(tmp_path):
+def test_a_look_is_known_by_the_content_of_its_style(tmp_path):
     path = tmp_path / "my.mplstyle"
-    path.write_text(STYLE)
+    path.write_text("font.size: 10\n")
     look = Look.of({"style": str(path), "width": None, "formats": "pdf"})
     assert look.formats == ("pdf",) and look.name == "my" and not look.is_default
-    with drawn_as(look):
-        figure = Three().picture({})
-        with rc_context(style.rc()):
-            style.heatmap(figure.axes[0], np.eye(2), "")
-    axes = figure.axes[0]
-    assert [line.get_linewidth() for line in axes.lines] == [0.5] * 3
-    assert {line.get_markersize() for line in axes.lines} == {2}
-    assert axes.title.get_fontsize() == 10 and axes.title.get_fontfamily() == ["serif"]
-    assert axes.texts[0].get_fontsize() == 7.5
-    assert figure.axes[1].xaxis.get_majorticklabels()[0].get_fontsize() == 8.75
+    with drawn_as(look), rc_context(style.rc()):
+        matrix, axes = Drawn(Layout("ab")).picture({}).axes
+        style.heatmap(matrix, np.eye(2), "")
+    texts = matrix.title, matrix.texts[0], axes.xaxis.get_majorticklabels()[0]
+    assert [text.get_fontsize() for text in texts] == [10, 7.5, 8.75]
     before = look.identity
-    path.write_text(STYLE.replace("10", "11"))
+    path.write_text("font.size: 11\n")
     assert look.identity != before
 
 
@@ -182,9 +176,8 @@ def test_every_panel_and_the_legend_have_a_view_with_what_is_drawn_in_it():
     views = re.findall(r'<view id="([\w-]+)" viewBox="([-\d. ]+)"', text)
     assert [name for name, _ in views] == ["panel-a", "panel-2", "panel-b", "legend"]
     groups = re.findall(r'<g id="in-([\w-]+)\.(\d)"', text)
-    assert sorted(groups) == [
-        ("legend", "1"), ("panel-2", "1"), ("panel-2", "2"), ("panel-a", "1"), ("panel-b", "1"),
-    ], "with its colour bar"  # fmt: skip
+    wanted = [("legend", "1"), ("panel-2", "1"), ("panel-2", "2"), ("panel-a", "1"), ("panel-b", "1")]
+    assert sorted(groups) == wanted, "with its colour bar"
     boxes = [[float(number) for number in box.split()] for _, box in views]
     side_by_side = [left[0] + left[2] <= right[0] + 6 for left, right in pairwise(boxes)]
     assert side_by_side == [True, True, False]

@@ -1,4 +1,4 @@
-"""Tests of xie's figures: claims on training that ended where theory says, or not; what they compute."""
+"""What xie's figures compute, and which runs they ask for."""
 
 from pathlib import Path
 
@@ -23,161 +23,8 @@ from icl.models import LinearTransformer, YqLSA
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import isotropic_step
-from icl.theory.xie.initial_guess import gap_slope, gd_risk, lost_slope
-from tests.figures.drawn import unbuilt
+from icl.theory.xie.initial_guess import gd_risk, lost_slope
 from tests.records import FakeRunner, mark, record
-
-DIM, CONTEXT, PRIOR = 4, 6, 9.0
-GD, SLOPE = gd_risk(DIM, CONTEXT), gap_slope(DIM, CONTEXT)
-STEPS = np.array([0, 1, 10, 100])
-SQUARED = np.array([0.0, 2.0, 9.0])
-
-
-def records(arrays):
-    return {
-        part: record(weights={key: np.asarray(value) for key, value in given.items()})
-        for part, given in arrays.items()
-    }
-
-
-def training(final_XR, begin=20.0):
-    """Return two seeds that fall from `begin` to the final risks, (X, R, S)."""
-    return final_XR[..., None] + (begin - final_XR[..., None]) * np.array([1, 0.5, 0.1, 0])
-
-
-def both(value_X, excess=1e-6):
-    return np.stack([value_X, value_X * (1 + excess)], axis=1)
-
-
-def fig1():
-    norm_G = np.linspace(0, 3, 7)
-    one_head_X, one_head_G = (GD + 0.3 * squared for squared in (SQUARED, norm_G**2))
-    return {"exact": {
-        "squared_X": SQUARED, "lsa_XR": both(one_head_X), "yq_lsa_XR": both(np.full(3, GD)), "gd": GD,
-        "one_head_X": one_head_X, "norm_G": norm_G, "one_head_G": one_head_G,
-        "any_heads_G": GD + SLOPE * norm_G**2,
-    }}  # fmt: skip
-
-
-def fig2():
-    heads_X = np.arange(1, DIM + 4)
-    least = GD + SLOPE * PRIOR
-    certified_X = least + PRIOR * np.array([lost_slope(DIM, CONTEXT, h) for h in heads_X])
-    # a little above the certified bound, and below that of one head less
-    best_X = np.where(heads_X < DIM, 0.9 * certified_X + 0.1 * np.roll(certified_X, 1), least)
-    best_X[0] = 1.1 * certified_X[0]
-    return {"exact": {
-        "dim": DIM, "heads_X": heads_X, "steps_S": STEPS, "risk_XRS": training(both(best_X)),
-        "best_X": best_X, "certified_X": certified_X, "any_heads": least, "rounding": 1e-12, "gd": GD,
-        "minibatch_heads_X": np.array([2]), "minibatch_steps_S": STEPS[:3],
-        "minibatch_risk_XRS": training(both(best_X[1:2], 0.02))[..., [0, 1, 3]],
-    }}  # fmt: skip
-
-
-def fig3():
-    least_X = GD + SLOPE * SQUARED
-    return {"exact": {
-        "heads": DIM + 1, "squared_X": SQUARED, "steps_S": STEPS, "any_heads_X": least_X,
-        "risk_XRS": training(both(least_X)), "gd": GD, "slope": SLOPE, "minibatch_squared_X": np.array([]),
-    }}  # fmt: skip
-
-
-def fig4():
-    least_X = GD + SLOPE * SQUARED
-    exact = {"heads": DIM + 1, "gd": GD, "slope": SLOPE}
-    for kind in ("vector", "bias"):
-        given = {"squared_X": SQUARED, "risk_XR": both(least_X), "any_heads_X": least_X}
-        exact |= {f"{kind}_{name}": array for name, array in given.items()}
-    return {"exact": exact}
-
-
-def fig5():
-    risk_XRS = training(both(np.full(3, GD)))
-    excess_RS = risk_XRS[-1] - GD
-    quantile_SQ = np.sqrt(excess_RS.mean(0))[:, None] * np.array([0.5, 1, 2])
-    alignment = {
-        "steps_S": STEPS, "squared": 9.0, "cosine_mean_RS": 1 - 0.05 * excess_RS / excess_RS.max(),
-        "cosine_SQ": np.array([[-0.5, 0.0, 0.5], [0.7, 0.8, 0.9], [0.95, 0.96, 0.97], [1, 1, 1]]),
-    }  # fmt: skip
-    for name in ("prediction", "gradient"):
-        alignment |= {f"{name}_SQ": quantile_SQ, f"{name}_square_RS": 1.01 * excess_RS}
-        alignment |= {f"descent_{name}_R": np.full(2, 8.0)}
-    exact = {
-        "squared_X": SQUARED, "steps_S": STEPS, "risk_XRS": risk_XRS, "gd": GD,
-        "minibatch_squared_X": np.array([5.0, 9.0]),  # one that is not among the long runs
-        "minibatch_steps_S": STEPS[:3],
-        "minibatch_risk_XRS": training(both(np.full(2, GD), 0.02))[..., [0, 1, 3]],
-    }  # fmt: skip
-    return {"exact": exact, "alignment": alignment}
-
-
-FIGURES = {"fig1": (Fig1, fig1), "fig2": (Fig2, fig2), "fig3": (Fig3, fig3), "fig4": (Fig4, fig4)}
-FIGURES["fig5"] = (Fig5, fig5)
-
-
-def verdicts(name, arrays):
-    """Return the verdicts of the claims that did not come out as expected."""
-    claims = unbuilt(FIGURES[name][0]).claims(records(arrays))
-    return {claim.claim: claim.verdict for claim in claims if claim.verdict != claim.expected}
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_where_theory_says_every_claim_is_as_expected(name):
-    assert verdicts(name, FIGURES[name][1]()) == {}
-
-
-def at(index):
-    """Return the value 2 % higher there."""
-    return lambda y: y * (1 + 0.02 * (np.arange(len(y)) == index))[:, None, None]
-
-
-MUTATIONS = [
-    ("fig1", "yq_lsa_XR", lambda y: y * [[1], [1], [1.02]], "trained y_q-LSA ends at"),
-    ("fig1", "lsa_XR", lambda y: y * [[1], [1], [1.02]], "trained LSA ends at"),
-    ("fig1", "lsa_XR", lambda y: y * [[1], [1], [0.5]], "trained y_q-LSA < trained LSA"),
-    ("fig1", "any_heads_G", lambda y: np.full_like(y, GD), "persistent gap"),
-    ("fig1", "one_head_G", lambda y: np.minimum(y, y[-2]), "persistent gap"),
-    ("fig1", "one_head_G", lambda y: np.where(np.arange(7) == 1, GD + SLOPE / 8, y), "persistent gap"),
-    ("fig2", "best_X", lambda y: y + 1e-3 * (np.arange(len(y)) == DIM - 1), "d + 1 heads are needed"),
-    ("fig2", "best_X", lambda y: y + 1e-3 * (np.arange(len(y)) == DIM), "Theorem 1"),
-    ("fig2", "best_X", lambda y: np.maximum(y, y[1]), "falls with the number of heads"),
-    ("fig2", "best_X", lambda y: np.where(np.arange(len(y)) == DIM - 1, y[DIM - 2], y), "up to d"),
-    ("fig2", "gd", lambda y: y + SLOPE * PRIOR, "strict lower bound"),
-    ("fig2", "risk_XRS", at(6), "more than d + 1"),
-    ("fig2", "risk_XRS", at(5), "more than d + 1"),
-    ("fig2", "risk_XRS", at(1), "training ends"),
-    ("fig2", "minibatch_risk_XRS", lambda y: 1.06 * y, "minibatches"),
-    ("fig3", "risk_XRS", lambda y: y + 0.1 * SLOPE * SQUARED[:, None, None], "is linear"),
-    ("fig3", "risk_XRS", at(1), "training ends"),
-    ("fig4", "vector_risk_XR", lambda y: y + 0.1 * SLOPE * np.c_[[7, -9, 2]], "linear in |v|^2"),
-    ("fig4", "vector_risk_XR", lambda y: y + 2 * SLOPE * np.c_[[0, 1, 0]], "linear in |v|^2"),
-    ("fig4", "bias_risk_XR", lambda y: GD + 1.1 * (y - GD), "linear in b^2"),
-    ("fig4", "bias_risk_XR", lambda y: y * [[1.02], [1], [1]], "training ends"),
-    ("fig5", "risk_XRS", lambda y: 1.02 * y, "for every prior mean"),
-    ("fig5", "prediction_square_RS", lambda y: y + 0.05, "difference of the predictions"),
-    ("fig5", "gradient_square_RS", lambda y: y + 0.05 * np.c_[[0, 1]], "difference of the gradients"),
-    ("fig5", "cosine_mean_RS", lambda y: y - [[0], [0.02]], "their cosine ends"),
-    ("fig5", "minibatch_risk_XRS", lambda y: 1.06 * y, "minibatches"),
-]
-
-
-@pytest.mark.parametrize(("name", "array", "change", "claim"), MUTATIONS)
-def test_a_claim_fails_where_the_data_contradict_it(name, array, change, claim):
-    arrays = FIGURES[name][1]()
-    part = next(part for part in arrays.values() if array in part)
-    part[array] = change(part[array])
-    found = [text for text in verdicts(name, arrays) if claim in text]
-    assert found, verdicts(name, arrays)
-
-
-def test_minibatch_curves_share_the_colour_and_one_legend_entry():
-    axes = unbuilt(Fig5).picture(records(fig5())).axes[0]
-    long = {line.get_label(): line.get_color() for line in axes.lines if line.get_linestyle() == "-"}
-    dotted = [line for line in axes.lines if line.get_linestyle() == ":"]
-    other, shared, _ = (line.get_color() for line in dotted)
-    assert shared == long[r"$\|w^*\|^2$ = 9"] and other not in long.values()
-    assert [text.get_text() for text in axes.get_legend().get_texts()].count("minibatch") == 1
-
 
 SIZE = {"dim": 3, "context": 5, "seeds": [0, 4]}
 SHORT = {"minibatch_steps": 6, "minibatch_size": 32}
@@ -217,7 +64,9 @@ def test_figures_share_their_runs():
 @pytest.mark.parametrize(("scale", "seeds"), [("laptop", [0, 1, 2]), ("paper", [0, 1, 2, 3, 4])])
 def test_a_figures_run_is_that_of_the_experiment(scale, seeds):
     """Find with `icl train experiment=xie/heads` what Figures 2 and 3 trained, and the other way round."""
-    overrides = unbuilt_size(10, 10, seeds)._overrides(prior=10.0) | {"model.heads": 11}
+    overrides = Fig1(dim=10, context=10, seeds=seeds, squared_norms=[0, 1])._overrides(prior=10.0) | {
+        "model.heads": 11
+    }
     settings = [f"{key}={value}" for key, value in overrides.items()]
 
     def identity(*more):
@@ -227,10 +76,6 @@ def test_a_figures_run_is_that_of_the_experiment(scale, seeds):
         return train_request(composed, Session(Path("/nowhere"))).identity
 
     assert identity(*settings) == identity()
-
-
-def unbuilt_size(dim, context, seeds):
-    return Fig1(dim=dim, context=context, seeds=seeds, squared_norms=[0, 1])
 
 
 @pytest.mark.parametrize(
@@ -255,7 +100,12 @@ def test_settings_are_squares_and_runs_take_their_roots(squares, error):
 @pytest.mark.parametrize("name", ["heads", "yq_lsa"])
 def test_covariates_are_white_at_any_dim(name):
     """Set dim 5, whose default is ahn's Sigma: the exact lines would not be those of the runs."""
-    settings = [f"{key}={value}" for key, value in unbuilt_size(5, 5, [0])._overrides(prior=1.0).items()]
+    settings = [
+        f"{key}={value}"
+        for key, value in Fig1(dim=5, context=5, seeds=[0], squared_norms=[0, 1])
+        ._overrides(prior=1.0)
+        .items()
+    ]
     composed = compose(ConfigDirs(), "train", [f"experiment=xie/{name}", "scale=laptop", *settings])
     law = instantiate("task", composed.settings["task"]).law([0])
     assert torch.equal(law.Sigma_RDD[0], torch.eye(5, dtype=torch.float64)) and law.read_out == 1
@@ -266,6 +116,14 @@ def trained(tmp_path_factory):
     """Return records of small figures, trained at smoke as by the command line."""
     runner = FigureRunner("smoke", Session(tmp_path_factory.mktemp("outputs")))
     return {name: figure.runs(runner) for name, figure in SMALL.items() if name != "fig3"}
+
+
+def test_minibatch_curves_share_the_colour_and_one_legend_entry(trained):
+    axes = SMALL["fig5"].picture(trained["fig5"]).axes[0]
+    long = {line.get_label(): line.get_color() for line in axes.lines if line.get_linestyle() == "-"}
+    dotted = [line.get_color() for line in axes.lines if line.get_linestyle() == ":"]
+    assert dotted[0] == long[r"$\|w^*\|^2$ = 4"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()].count("minibatch") == 1
 
 
 def test_risks_are_exact_however_a_run_was_trained(trained):

@@ -56,9 +56,9 @@ class Fig1(TrainingSettings, Figure):
             axes.set(title=f"({name}) $A_{layer}$", ylim=(0, 1.02))
         matrices[0][1].set_ylabel("distance to multiples of $I$")
         name, axes = loss
-        if "risk_RT" in arrays:
-            band(axes, arrays["steps"], arrays["risk_RT"], ORANGE, "exact risk")
         band(axes, *metric(run, "loss"), GREY, "batch")
+        if "risk_RT" in arrays:  # above the batch, which follows it
+            band(axes, arrays["steps"], arrays["risk_RT"], ORANGE, "exact risk")
         optimum = float(arrays["optimal_risk"])
         exact_line(axes, optimum, f"optimum {optimum:.4f}", linestyle=":")
         axes.set_title(f"({name}) loss")

@@ -159,7 +159,7 @@ class Fig3(TrainingSettings, Figure):
         if unconverged(run):
             note(loss[1], "not converged")
         elif max(metric(run, f"dist_B{layer}")[1][:, -1].max() for layer in range(layers - 1)) > ON_S:
-            note(of_B[0][1], "ends off S")
+            note(of_B[0][1], "ends off S", "lower left")
         for axes in panels.values():
             step_axis(axes, metric(run, "risk_on_s")[0][-1])
         for _, axes in (loss, on_plain):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from flint import arb, ctx, fmpq
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from icl.errors import whole
 from icl.figures.claims import Claim, exact
@@ -123,6 +124,7 @@ def _surface(f: Callable[[fmpq, fmpq], arb], x_X: np.ndarray, y_Y: np.ndarray) -
 def _draw_surface(axes: Axes, x_X: np.ndarray, y_Y: np.ndarray, value_XY: np.ndarray) -> None:
     """Draw colours, and level lines with their numbers."""
     grid = x_X, y_Y, np.ma.masked_invalid(value_XY.T)
+    axes.xaxis.set_major_locator(MaxNLocator(4))
     image = axes.pcolormesh(*grid, cmap="viridis", shading="gouraud", rasterized=True)
     lines = axes.contour(*grid, levels=6, colors="black", linestyles="solid")
     axes.clabel(lines, fontsize="small")

@@ -28,6 +28,7 @@ TOKENS = 5000  # prompts drawn token by token, at most
 # FIRST_LOSS times that of weights that are 0. Near deep points without a mask it may be 1e28 with either.
 NOISES, FIRST_LOSS = (0.005, 1e-4), 0.5
 HEADS = 4  # with which that is measured, as many as published
+ABOVE = 5.0  # times the loss of the output 0, to which panels reach
 SLOWER = 0.1  # of the rate, for these
 SIGNIFICANT = 0.1  # of the loss
 MANY = 4  # layers, after which the paper sees no improvement
@@ -120,7 +121,7 @@ class Fig2(regression.Losses):
         lines = [line for axes in panels.values() for line in axes.lines]
         low = min(np.min(line.get_ydata()) for line in lines if "2I" not in str(line.get_label()))
         for axes in panels.values():
-            axes.set_ylim(bottom=float(low) / 3)
+            axes.set_ylim(float(low) / 3, ABOVE * LAW.loss_of_zero)
         shared_legend(panels.values())
 
     def claims(self, records: Records) -> list[Claim]:

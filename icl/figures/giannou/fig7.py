@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from icl.figures.claims import Claim
 from icl.figures.figure import Layout, Panels, Records
 from icl.figures.giannou.logistic import LEVEL, Arrays, LogisticFigure, gap_verdict
-from icl.figures.style import BLUE, GREEN, GREY, band, log_axis, shared_legend
+from icl.figures.style import BLUE, GREEN, GREY, band, log_axis, shared_legend, step_axis
 from icl.verdicts import joint
 
 DARK_TO_LIGHT = (0.0, 0.9)  # of the colour map, by depth
@@ -32,11 +32,13 @@ class Fig7(LogisticFigure):
         colours = colormaps["viridis"](np.linspace(*DARK_TO_LIGHT, len(self.layers)))
         for layers, colour in zip(self.layers, colours, strict=True):
             label = f"{layers} layer" + ("" if layers == 1 else "s")
-            band(c, *records[f"L={layers}"].curve("loss"), to_hex(colour), label)
+            steps_T, loss_RT = records[f"L={layers}"].curve("loss")
+            band(c, steps_T, loss_RT, to_hex(colour), label)
+        step_axis(c, steps_T[-1], "training step")
         c.axhline(losses["variance_R"].mean(), label="output 0", color=GREY)
         a.set_title("(a) loss by layers")
         b.set(title="(b) loss above the minimum", xlabel="layers, or Newton steps", ylabel="excess loss")
-        c.set(title="(c) training error", xlabel="training step", ylabel="squared error / $d$")
+        c.set(title="(c) training error", ylabel="squared error / $d$")
         for axes in (b, c):
             log_axis(axes)
         shared_legend(panels.values())

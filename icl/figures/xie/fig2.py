@@ -102,7 +102,7 @@ def _heads_axis(axes: Axes, heads: list[int], dim: int) -> None:
     """Mark the paper's d + 1 heads, and d, where the least risk is reached."""
     axes.set(xlabel="heads $H$", xticks=heads if len(heads) < 8 else heads[::2])
     for x, text, side in ((dim, "$d$", "right"), (dim + 1, "$d+1$", "left")):
-        axes.axvline(x, color=GREY, linestyle=":")
+        axes.axvline(x, color=GREY, alpha=0.5)
         axes.annotate(
             text, (x, 1), (-2 if side == "right" else 2, -1), xycoords=("data", "axes fraction"),
             textcoords="offset points", ha=side, va="top", fontsize="small", color=GREY,

@@ -1,0 +1,310 @@
+"""Claims of figures on records that contradict them: what each becomes where an array is changed."""
+
+import numpy as np
+import pytest
+
+from icl.figures.ahn.fig3 import where_converged
+from icl.figures.claims import Claim
+from tests.figures.bases import SMALL, base, changed
+from tests.records import record
+
+HOLDS, FAILS, OPEN = "holds", "fails", "undecided"
+
+
+def scaled(name, factor, at=...):
+    """Multiply an array, or a part of it."""
+
+    def change(arrays):
+        y = np.array(arrays[name], dtype=float)
+        y[at] *= factor
+        return {name: y}
+
+    return change
+
+
+def moved(name, by, at=...):
+    """Add to an array, or to a part of it."""
+
+    def change(arrays):
+        y = np.array(arrays[name], dtype=float)
+        y[at] += by
+        return {name: y}
+
+    return change
+
+
+def put(name, value, at=...):
+    """Write into an array, or into a part of it."""
+
+    def change(arrays):
+        y = np.array(arrays[name], dtype=float)
+        y[at] = value
+        return {name: y}
+
+    return change
+
+
+def both(*changes):
+    return lambda arrays: {key: value for change in changes for key, value in change(arrays).items()}
+
+
+def at_end(value, *names, early=1.0):
+    """Write a value where training ends, and `early` before."""
+
+    def change(arrays):
+        last = arrays["metrics/step"] == arrays["metrics/step"].max()
+        return {f"metrics/{name}": np.where(last, value, early) for name in names}
+
+    return change
+
+
+def reds(early, late):
+    """Let the red lines be so far apart from .8 before and after the first tenth of the steps."""
+
+    def change(arrays):
+        step = arrays["metrics/step"]
+        y = 0.8 + np.where(step == 0, 0.0, np.where(step < 0.1 * step.max(), early, late))
+        return {f"metrics/dist_plain_A{i}": np.where(step == step.max(), 0.8, y) for i in range(3)}
+
+    return change
+
+
+DISTS = [*(f"dist_B{i}" for i in range(2)), *(f"dist_preconditioned_A{i}" for i in range(3))]
+AHN = [  # figure, record, change of its arrays, and what the claims at these places become
+    ("fig1", "run", at_end(0.06, "dist_preconditioned_A1"), {0: FAILS}),
+    ("fig1", "run", at_end(0.04, "dist_preconditioned_A1", early=0.03), {0: FAILS}),
+    ("fig1", "run", at_end(0.7, "dist_plain_A2"), {1: FAILS}),
+    ("fig1", "run", reds(0.0, 0.0), {2: HOLDS, 5: HOLDS}),
+    ("fig1", "run", reds(0.06, 0.0), {2: FAILS, 5: HOLDS}),
+    ("fig1", "run", reds(0.0, 0.06), {2: FAILS, 5: FAILS}),
+    ("fig1", "exact", scaled("risk_RT", 1.03, np.s_[1, -1]), {3: FAILS}),
+    ("fig1", "exact", scaled("risk_RT", 1e-3), {4: HOLDS}),
+    ("fig1", "exact", lambda a: {"risk_RT": None}, {3: OPEN, 4: OPEN}),
+    ("fig2", "exact", moved("white_RLDD", 0.2, np.s_[1, 0, 2, 3]), {0: FAILS}),
+    ("fig2", "exact", moved("white_RLDD", 0.2, np.s_[1, 0, 2, 2]), {0: FAILS}),
+    ("fig2", "exact", scaled("a_RL", 1.15, np.s_[1, 0]), {1: FAILS}),
+    ("fig3", "run", at_end(0.05, *DISTS), {0: HOLDS, 1: HOLDS}),
+    ("fig3", "run", at_end(0.05, *DISTS, early=0.04), {0: FAILS}),
+    ("fig3", "run", at_end(0.9, "dist_preconditioned_A2"), {1: FAILS}),
+    ("fig3", "exact", both(put("risk_R", 0.01), put("risk_stderr_R", 1e-4)), {2: HOLDS}),
+    ("fig3", "exact", both(put("risk_R", 0.01), put("risk_stderr_R", 1.0)), {2: OPEN}),
+    ("fig3", "exact", scaled("plain_risk_on_s_R", 1e-9), {3: FAILS}),
+    ("fig3", "exact", put("lower_bound", -1.0), {4: HOLDS}),
+    ("fig4", "run", lambda a: {"B": np.eye(5) + 0 * a["B"]}, {0: HOLDS}),
+    ("fig4", "run", lambda a: {"B": np.diag([1, -1, 1, -1, 0.1]) + 0 * a["B"]}, {0: FAILS}),
+    ("fig5", "exact", lambda a: {"white_RLDD": np.eye(5) + 0 * a["white_RLDD"]}, {1: HOLDS}),
+    ("fig5", "exact", lambda a: {"norm_A_RL": a["norm_A_RL"][:, ::-1]}, {0: FAILS}),
+    ("fig6", "losses", scaled("exact_pgd_published", 0.5), {8: FAILS}),
+    ("fig6", "losses", scaled("risk_trained", 1.6), {4: FAILS}),
+    ("fig7", "losses", moved("difference_trained_pgd_steps", 0.05, np.s_[0]), {0: FAILS, 2: HOLDS, 5: HOLDS}),
+    ("fig7", "losses", moved("difference_trained_pgd_one", 2.0, np.s_[3]), {1: FAILS}),
+    ("fig7", "losses", moved("difference_trained_pgd_steps", 2.0, np.s_[3]), {2: FAILS, 5: FAILS}),
+    ("fig7", "losses", moved("difference_pgd_one_gd_one", 2.0, np.s_[1]), {3: FAILS}),
+    ("fig7", "losses", moved("difference_pgd_steps_gd_steps", 2.0, np.s_[1]), {4: FAILS}),
+    ("fig7", "losses", moved("ratio_trained_pgd_steps", 2.0, np.s_[3]), {6: FAILS}),
+    ("fig7", "losses", moved("ratio_plain_pgd_steps", 2.0, np.s_[3]), {7: FAILS}),
+    # a mean on one context is certain by Markov alone: 4 replicas above one layer, so more than 4,000
+    ("fig7", "losses", put("mean_plain", 4500.0), {8: HOLDS}),
+    ("fig7", "losses", put("mean_plain", 50.0), {8: OPEN}),
+    ("fig7", "losses", both(put("mean_plain", 0.5), put("difference_plain_pgd_steps", -0.5)), {8: FAILS}),
+    ("fig7", "losses", scaled("exact_pgd_published", 0.5), {9: FAILS}),
+]
+
+
+def encoders(excess):
+    """Let every encoder be so far above each of Newton's steps."""
+    return lambda arrays: {"gap_LTR": 1e-9 * arrays["gap_LTR"] + excess}
+
+
+def ladder(means):
+    """Let stacks of one layer, of two and so on have these losses in every seed."""
+    named = {f"kappa1_unmasked_L{n}": np.full(5, mean) for n, mean in enumerate(means, 1)}
+    parts = {"mean": 1, "error": 1e-9, "tail": 0}
+    return lambda arrays: {
+        f"{name}_{of}": y * size for name, y in named.items() for of, size in parts.items()
+    }
+
+
+def newton(order):
+    return base("giannou/fig2")[1]["baselines"].weights[f"newton_transpose_{order}_mean"][1:]
+
+
+def lines(name, off, layers):
+    """Let the outputs of stacks be so far off the line, a share of it, in either range."""
+
+    def change(arrays):
+        wide = np.arange(len(arrays["x_G"])) >= 61
+        y_G = arrays["line_G"] * (1 - np.where(wide, off[1], off[0]))
+        spread_K1 = 1 + 1e-6 * np.arange(20)[:, None]
+        return {f"kappa1_{name}_L{n}_RKG": np.stack([y_G * spread_K1] * 2) for n in layers}
+
+    return change
+
+
+BETWEEN = ladder((newton(2) + newton(3)) / 2)
+GIANNOU = [  # with settings
+    ("fig1", {}, "losses", encoders(-0.1), {0: HOLDS}),
+    ("fig1", {"decisive": True}, "losses", encoders(0.1), {0: FAILS}),
+    ("fig1", {}, "losses", encoders(0.1), {0: OPEN}),
+    ("fig7", {}, "losses", encoders(-0.1), {0: HOLDS, 1: HOLDS}),
+    ("fig7", {"decisive": True}, "losses", encoders(0.1), {0: FAILS, 1: FAILS}),
+    ("fig7", {"decisive": True}, "losses", moved("gap_LTR", 1.0, np.s_[1, 2]), {1: FAILS}),
+    ("fig2", {}, "losses", BETWEEN, {0: OPEN}),
+    ("fig2", {"decisive": True}, "losses", BETWEEN, {0: HOLDS}),
+    ("fig2", {"decisive": True}, "losses", both(BETWEEN, put("kappa1_unmasked_L2_mean", 0.9)), {0: FAILS}),
+    ("fig2", {}, "losses", put("kappa1_unmasked_L2_mean", 1e-9), {0: FAILS}),
+    ("fig2", {}, "baselines", both(*(put(f"newton_{start}_{order}_error", 1.0)
+     for start in ("transpose", "identity") for order in (2, 3))), {1: OPEN}),
+    ("fig2", {}, "baselines", scaled("family_unmasked_floor", 0.5), {2: FAILS}),
+    ("fig2", {}, "losses", put("kappa1_unmasked_started_L3_mean", 0.03, 1), {3: OPEN}),
+    ("fig2", {}, "losses", put("kappa1_unmasked_started_L3_tail", 0.9), {3: OPEN}),  # a few prompts carry it
+    ("fig3", {"layers": [1, 2]}, "outputs", lines("unmasked", (0.0, 0.0), (1, 2)), {1: FAILS}),
+    ("fig3", {"layers": [1, 2]}, "outputs", lines("unmasked", (0.9, 0.0), (1, 2)), {1: OPEN}),
+    ("fig4", {"layers": [1, 2]}, "outputs", lines("unmasked", (0.0, 0.9), (1, 2)), {0: HOLDS}),
+    ("fig4", {"layers": [1, 2]}, "outputs", lines("unmasked", (0.9, 0.9), (1, 2)), {0: OPEN}),
+    ("fig4", {"layers": [1, 2]}, "outputs", lines("unmasked", (0.0, 0.0), (1, 2)), {0: FAILS}),
+    ("fig5", {"layers": [1], "layernorm_layers": [1]}, "layernorm_outputs",
+     lines("layernorm", (0.0, 0.0), (1,)), {0: HOLDS}),
+    ("fig5", {"layers": [1], "layernorm_layers": [1]}, "layernorm_outputs",
+     lines("layernorm", (1.5, 0.0), (1,)), {0: OPEN}),
+    ("fig6", {}, "layernorm_outputs", both(lines("layernorm", (0, 0.9), (7, 10, 12)),
+     lines("layernorm", (0, 0.1), (5,))), {0: HOLDS}),
+    ("fig6", {}, "layernorm_outputs", both(lines("layernorm", (0, 0.9), (5, 7, 10)),
+     lines("layernorm", (0, 0.1), (12,))), {0: FAILS}),
+    ("fig9", {}, "losses_kappa5_layernorm", scaled("kappa5_layernorm_L2_mean", 9.0, 1), {0: OPEN}),
+    ("fig9", {"decisive": True}, "losses_kappa5_layernorm",
+     scaled("kappa5_layernorm_L2_mean", 9.0, 1), {0: FAILS}),
+    ("fig9", {"decisive": True}, "losses_kappa5_layernorm",
+     put("kappa5_layernorm_L2_tail", 0.9), {0: FAILS}),
+    ("fig10", {}, "surfaces", put("largest_slope", -0.02), {0: HOLDS, 1: HOLDS}),
+    ("fig10", {}, "surfaces", both(put("largest_h", -0.02), put("largest_h_own", 0.0)), {2: HOLDS, 3: FAILS}),
+    ("fig10", {}, "surfaces", put("largest_slope", 0.02), {0: FAILS}),
+]  # fmt: skip
+LAST = np.s_[..., -1]
+LDS = [
+    ("fig1", "AR2_exact", scaled("risk_RS", 1.03, np.s_[1, -1]), {0: FAILS}),
+    ("fig1", "AR2_exact", put("risk_RS", np.nan), {0: OPEN}),
+    ("fig1", "AR2_optimum", scaled("any_heads", 0.97), {0: OPEN}),
+    ("fig1", "AR1_exact", scaled("weight_R", 1.03, 1), {4: FAILS}),
+    ("fig1", "AR1_exact", put("weight_R", np.nan), {4: OPEN}),
+    ("fig1", "AR1_exact", put("minimum_outside_R", 2e-5, 1), {2: FAILS}),
+    ("fig1", "AR2_exact", put("minimum_outside_R", np.nan), {2: OPEN}),
+    ("fig1", "AR2_exact", put("minimum_reached_R", False, 1), {1: OPEN, 2: OPEN}),
+    ("fig1", "AR3_exact", put("minimum_outside_R", 2e-5, 1), {2: HOLDS, 3: FAILS}),
+    ("extra", "a_AR2_optimum", put("value", np.nan), {0: OPEN}),
+    ("extra", "a_AR2_optimum", put("any_heads", 10.0), {0: FAILS}),
+    ("extra", "a_AR2_exact", scaled("risk_RS", 1.5, np.s_[1, -1]), {1: FAILS}),
+    ("extra", "a_AR2_exact", put("risk_RS", np.nan), {1: OPEN}),
+    ("extra", "a_test", scaled("step_exact_W", 1.03), {2: FAILS}),
+    ("extra", "a_test", put("step_exact_W", np.nan), {2: OPEN}),
+    ("extra", "a_test", put("step_above_W", 0.0), {3: FAILS}),
+    ("extra", "a_test", put("step_above_stderr_W", 1.0), {3: OPEN}),
+]
+
+
+def minibatches(array, factor):
+    """Add short runs at the second value, whose risk ends at a multiple of that of the long ones."""
+    return lambda a: {
+        f"minibatch_{array}": a[array][1:2],
+        "minibatch_steps_S": a["steps_S"],
+        "minibatch_risk_XRS": factor * a["risk_XRS"][1:2],
+    }
+
+
+XIE = [
+    ("fig1", "exact", scaled("yq_lsa_XR", 1.02, -1), {1: FAILS}),
+    ("fig1", "exact", scaled("lsa_XR", 1.02, -1), {3: FAILS}),
+    ("fig1", "exact", scaled("lsa_XR", 0.5, -1), {2: FAILS}),
+    ("fig1", "exact", lambda a: {"any_heads_G": np.full_like(a["any_heads_G"], a["gd"])}, {0: FAILS}),
+    ("fig1", "exact", lambda a: {"one_head_G": np.minimum(a["one_head_G"], a["one_head_G"][-2])}, {0: FAILS}),
+    ("fig1", "exact", lambda a: put("one_head_G", a["gd"] + 1e-9, 1)(a), {0: FAILS}),
+    ("fig2", "exact", moved("best_X", 1e-3, 9), {2: HOLDS}),
+    ("fig2", "exact", moved("best_X", 1e-3, 10), {1: FAILS}),
+    ("fig2", "exact", lambda a: {"best_X": np.maximum(a["best_X"], a["best_X"][1])}, {0: FAILS}),
+    ("fig2", "exact", lambda a: put("best_X", a["best_X"][8], 9)(a), {0: FAILS}),
+    ("fig2", "exact", moved("gd", 1.0), {3: FAILS}),
+    ("fig2", "exact", scaled("risk_XRS", 1.02, 12), {5: FAILS}),
+    ("fig2", "exact", scaled("risk_XRS", 1.02, 10), {5: FAILS}),
+    ("fig2", "exact", scaled("risk_XRS", 1.02, 1), {4: FAILS}),
+    (
+        "fig3",
+        "exact",
+        lambda a: moved("risk_XRS", 0.1 * a["slope"] * a["squared_X"][:, None, None])(a),
+        {0: FAILS},
+    ),
+    ("fig3", "exact", scaled("risk_XRS", 1.02, 1), {1: FAILS}),
+    ("fig4", "exact", moved("vector_risk_XR", 0.1, np.s_[[0, 2]]), {0: FAILS}),
+    ("fig4", "exact", lambda a: {"bias_risk_XR": a["gd"] + 1.1 * (a["bias_risk_XR"] - a["gd"])}, {1: FAILS}),
+    ("fig4", "exact", scaled("bias_risk_XR", 1.02, 0), {2: FAILS}),
+    ("fig5", "exact", scaled("risk_XRS", 1.02), {0: FAILS}),
+    ("fig5", "alignment", moved("prediction_square_RS", 0.05), {1: FAILS}),
+    ("fig5", "alignment", moved("gradient_square_RS", 0.05, 1), {2: FAILS}),
+    ("fig5", "alignment", moved("cosine_mean_RS", -0.02, 1), {3: FAILS}),
+    ("fig2", "exact", minibatches("heads_X", 1.04), {6: HOLDS}),
+    ("fig2", "exact", minibatches("heads_X", 1.06), {6: FAILS}),
+    ("fig5", "exact", minibatches("squared_X", 1.06), {4: FAILS}),
+]
+
+
+def level(arrays):
+    return {"new_PC": 1 + 0 * arrays["new_PC"], "new_stderr_PC": 0 * arrays["new_PC"]}
+
+
+LU = [
+    ("fig1", "plain", put("new_curve_SX", 0.0), {0: FAILS}),
+    ("fig1", "plain", level, {1: FAILS, 2: FAILS}),
+    ("fig1", "plain", put("new_stderr_PC", 1e3), {1: OPEN, 2: OPEN}),
+    ("fig1", "plain", lambda a: {"new_PC": a["new_PC"][:, ::-1]}, {3: FAILS}),
+    ("fig1", "ridge", lambda a: {"new_curve_SX": a["new_curve_SX"][[0, 1, 0]]}, {4: FAILS}),
+    ("fig2", "a", lambda a: {"old_curve_SX": a["old_curve_SX"][[2, 1, 0, 3, 4]]}, {0: FAILS}),
+    ("fig2", "b", lambda a: {"new_curve_SX": -np.sort(-a["new_curve_SX"])}, {1: FAILS}),
+    ("fig2", "b", level, {2: FAILS}),
+    ("fig3", "exact", put("rise_PNK", 0.0), {0: FAILS, 2: FAILS}),
+    ("fig3", "exact", moved("rise_PNK", 1.0), {1: FAILS, 2: FAILS, 3: FAILS}),
+    ("fig4", "attention", moved("gap_curve_SX", 1.0), {0: FAILS}),
+    ("fig4", "attention", scaled("gap_PC", -1.0), {1: FAILS}),
+    ("fig4", "dmmse", put("gap_AK", 0.0), {2: FAILS}),
+]
+LOOPED = [
+    ("fig1", "exact", lambda a: {"best_NL": a["scalar_NL"]}, {0: FAILS}),
+    ("fig1", "exact", lambda a: {"separate_NL": 1.01 * a["best_NL"]}, {1: FAILS}),
+    ("fig2", "gains", put("gain_CNL", 0.0), {0: FAILS, 1: OPEN, 2: FAILS}),
+    ("fig3", "exact", put("trained_risk_R", 0.015), {0: FAILS}),
+    ("fig3", "exact", put("imag_RD", 0.0), {1: FAILS}),
+    ("fig3", "exact", put("scalar_risk_T", 0.011, -1), {2: FAILS}),
+    ("fig4", "exact", lambda a: {"best_again_NLM": 2 * a["scalar_again_NLM"]}, {0: FAILS}),
+    ("fig4", "exact", lambda a: {"best_again_NLM": -np.sort(-a["best_again_NLM"])}, {1: FAILS}),
+]
+TABLES = {"ahn": AHN, "giannou": GIANNOU, "lds": LDS, "xie": XIE, "lu": LU, "looped": LOOPED}
+ROWS = [(f"{paper}/{id}", *rest) if paper == "giannou" else (f"{paper}/{id}", {}, *rest)
+        for paper, table in TABLES.items() for id, *rest in table]  # fmt: skip
+
+
+@pytest.mark.parametrize(("id", "settings", "name", "change", "verdicts"), ROWS)
+def test_a_claim_sees_what_contradicts_it(id, settings, name, change, verdicts):
+    figure, records = changed(id, name, change, **settings)
+    claims = figure.claims(records)
+    assert {place: claims[place].verdict for place in verdicts} == verdicts
+
+
+@pytest.mark.parametrize("id", SMALL)
+def test_claims_are_as_expected_of_what_is_computed_small(id):
+    figure, records = base(id)
+    claims = figure.claims(records)
+    assert claims and [c.verdict for c in claims] == [c.expected for c in claims]
+
+
+@pytest.mark.parametrize(
+    ("per_batch", "end", "verdict"),
+    [(100, 0.995, "holds"), (100, 0.98, "undecided"), (100, np.nan, "undecided"), (5, 0.98, "holds")],
+)
+def test_a_run_whose_loss_still_falls_decides_nothing_about_trained_weights(per_batch, end, verdict):
+    """Its loss says so only where all steps are on one set of prompts."""
+    metrics = {"step": [0, 90, 100], "seed": [0, 0, 0], "loss": [5.0, 1.0, end]}
+    config = {"train": {"steps": 100, "steps_per_batch": per_batch}}
+    run = record(run={"seeds": [0]}, config=config, metrics=metrics)
+    claims = [
+        Claim("of weights", {}, "", "holds", kind="exact"),
+        Claim("of S", {}, "", "fails", kind="exact", trained=False),
+    ]
+    assert [claim.verdict for claim in where_converged(run, claims)] == [verdict, "fails"]
