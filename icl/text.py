@@ -221,14 +221,6 @@ def short_source(source: str) -> str:
     return source
 
 
-def outcome(claim: Mapping[str, Any]) -> str:
-    """Return the verdict and, where it is not the expected one, what was expected; an expected `fails` is
-    known false. Undecided is undecided, expected or not."""
-    if claim["verdict"] != claim["expected"]:
-        return f"{claim['verdict']} (expected: {claim['expected']})"
-    return "fails (known false)" if claim["verdict"] == "fails" else str(claim["verdict"])
-
-
 class ShownNumber(NamedTuple):
     """A measured number as text. A table's entries stand below it, and its value is empty."""
 

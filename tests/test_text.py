@@ -12,7 +12,6 @@ from icl.text import (
     kind_in_words,
     measurement,
     numbers,
-    outcome,
     relation,
     typeset,
     verdict_sentence,
@@ -82,18 +81,6 @@ def test_a_number_says_what_kind_it_is() -> None:
 def test_plain_text() -> None:
     assert brief({"a": {"b": 0.123456}, "c": [1, 2.5], "d": None}) == "a: (b: 0.1235); c: [1, 2.5]; d: -"
     assert brief(-2.1137e-16, 3) == "-2.11e-16"
-
-
-@pytest.mark.parametrize(
-    ("verdict", "expected", "text"),
-    [
-        ("holds", "holds", "holds"), ("fails", "fails", "fails (known false)"),
-        ("fails", "holds", "fails (expected: holds)"), ("undecided", "undecided", "undecided"),
-        ("undecided", "holds", "undecided (expected: holds)"),
-    ],
-)  # fmt: skip
-def test_an_undecided_outcome_is_never_a_success(verdict: str, expected: str, text: str) -> None:
-    assert outcome({"verdict": verdict, "expected": expected}) == text
 
 
 def verdict(**changes: Any) -> dict[str, Any]:

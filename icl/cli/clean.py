@@ -9,13 +9,11 @@ from icl.cli.output import emit
 from icl.cli.quick import read_arguments
 from icl.jobs.exit_codes import OK
 
-USAGE = "usage: icl clean [yes=true] [format=text|json] [paths.outputs=DIR]\n"
 
-
-def clean_command(verb: str, args: Sequence[str]) -> int:
+def command(args: Sequence[str]) -> int:
     from icl.runs.clean import find_garbage, remove
 
-    asked = read_arguments(USAGE, args, yes="false")
+    asked = read_arguments(args, yes="false")
     asked.refuse_others("icl clean takes yes=true, format= and paths.outputs=")
     garbage = find_garbage(asked.outputs)
     stream = sys.stderr if asked.settings["format"] == "json" else sys.stdout

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import hydra
@@ -23,7 +24,7 @@ from icl.cli.output import emit, stdout_kept_for_results
 from icl.config.compose import Composed, for_hydra, hydra_set_aside, input_errors, resolve_in_job
 from icl.config.search_path import ConfigDirs, conf_dir
 from icl.config.session import Session, keep_caches_in, parse_session
-from icl.errors import InputError, hydra_raises
+from icl.errors import InputError, hydra_raises, suggest
 from icl.jobs.execution import multirun, reproduce, run_many
 from icl.jobs.execution.interruption import workers_first
 from icl.jobs.exit_codes import INPUT, OK, exit_code
@@ -32,7 +33,7 @@ from icl.jobs.requests.request import Document, run_request
 from icl.jobs.stored import report, sweep_status
 from icl.resolver import register as register_resolvers
 
-GROUP = {"train": "experiment", "check": "check", "figure": "figure"}  # which a bare name is of
+GROUP = {"train": "experiment", "check": "check", "figure": "figure", "sweep": "sweep"}  # of a bare name
 _SHOWN = ("help", "hydra_help", "cfg", "info", "shell_completion")
 PARSE: dict[str, Callable[[Composed, ConfigDirs], tuple[Any, Session]]] = {
     **{verb: partial(parse, verb) for verb in OWN},
@@ -88,24 +89,24 @@ class Application:
 
     def _one(self, composed: Composed, verbose: bool) -> None:
         if self.verb == "report":
-            self.document, content = report.build_report(*report.parse(composed, self.configs))
+            request, session = report.parse(composed, self.configs)
+            with _progress(session, "report"):
+                self.document, content = report.build_report(request, session)
             self.show = partial(show.report, self.document, content)
             return
-        request, session = PARSE[self.verb](composed, self.configs)
-        what = f"{self.verb} {request.id}" if self.verb in OWN else ""
+        asked, session = PARSE[self.verb](composed, self.configs)
+        what = f"{self.verb} {asked.id}" if self.verb in OWN else ""
         with _progress(session, what, verbose=verbose) as session:
-            self.document = RUN[self.verb](request, session)
+            self.document = RUN[self.verb](asked, session)
         self.show = partial(SHOW[self.verb], self.document, verbose=verbose)
 
     def _many(self, composed: Composed, verbose: bool) -> None:
         """Run all checks or figures, or all of one paper."""
-        verb, which = self.verb, self.many
+        verb, ids = self.verb, {self.verb: run_many.ids_of(self.verb, self.many, self.configs)}
         session = parse_session(verb, OWN[verb], composed, self.configs)
         jobs = run_many.jobs_of(composed.settings["jobs"])
         with _progress(session, quiet=True, verbose=verbose) as session:
-            self.document = run_many.run_all(
-                verb, which, self.overrides, self.configs, jobs, session.on_event
-            )
+            self.document = run_many.run_all(ids, self.overrides, session, jobs)
         shown: Callable[..., None] = show.checks if verb == "check" else show.figures
         self.show = partial(shown, self.document[f"{verb}s"])
 
@@ -124,10 +125,12 @@ def command(verb: str, args: Sequence[str]) -> int:
     application = Application(verb, configs, tuple(overrides), many, shared, typed)
     start = hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=verb)(application)
     typed_wrongly = input_errors(configs, verb, overrides)
+    watched = contextlib.ExitStack()
     with multirun.in_progress(multirun.Sweep(shared)) as swept, typed_wrongly:
+        swept.on_start = lambda: watched.enter_context(Display(f"{verb} -m", status=swept.status))
         unusable: BaseException | None = None  # what is wrong with a job
         try:
-            with _hydras_arguments([*flags, *overrides], only_shows), workers_first():
+            with _hydras_arguments([*flags, *overrides], only_shows), watched, workers_first():
                 start()
         except SystemExit as left:
             unusable = left.__cause__
@@ -152,9 +155,12 @@ def _arguments(verb: str, args: Sequence[str]) -> tuple[list[str], list[str], Co
     parser = get_args_parser()
 
     def complain(message: str) -> NoReturn:
-        raise InputError(f"icl {verb}: {message} (icl {verb} --hydra-help lists the flags)")
+        flag = message.partition("unrecognized arguments: --")[2].partition("=")[0]
+        meant = [f"{flag}={after}" for one, after in pairwise([*args, "VALUE"]) if one == f"--{flag}"]
+        raise InputError(f"icl {verb}: {message}{suggest(meant) or ' (--hydra-help lists the flags)'}")
 
     parser.error = complain  # type: ignore[method-assign]
+    parser.allow_abbrev = False
     parsed = parser.parse_intermixed_args(list(args))
     configs = ConfigDirs.of(parsed.config_dir)
     overrides = for_hydra([_named(verb, override) for override in parsed.overrides])

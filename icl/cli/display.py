@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
@@ -12,12 +15,18 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from icl.cli.show import in_short, needs
 from icl.events import Event, ItemProgress, Message, Planned, StateChanged, WorkItem
 
+EVERY = 60.0  # seconds, for a line where there is no bar
+Status = Callable[[], tuple[int, int, str]]
+
 
 class Display:
     """`with Display() as display:` then `display.see(event)` for each. `quiet` prints only what was
-    skipped or failed, and messages; `what` is under way until the first event names an item."""
+    skipped or failed, and messages; `what` is under way until the first event names an item. `status` says
+    how much there is to do, how much is done, and what is under way."""
 
-    def __init__(self, what: str = "", *, quiet: bool = False, verbose: bool = False) -> None:
+    def __init__(
+        self, what: str = "", *, quiet: bool = False, verbose: bool = False, status: Status | None = None
+    ) -> None:
         self.total, self.begun, self.quiet, self.verbose = 0, 0, quiet, verbose
         self.under_way: list[WorkItem] = []
         self.on_terminal = sys.stderr.isatty()
@@ -27,13 +36,29 @@ class Display:
         starting = f"{what}: starting" if what else "starting"
         self._task = self._bar.add_task("", total=None, now=starting)
         self._entered = contextlib.ExitStack()
+        self._status, self._ended, self._started = status, threading.Event(), time.monotonic()
+        self._thread = threading.Thread(target=self._keep_telling, daemon=True)
 
     def __enter__(self) -> Display:
         self._entered.enter_context(self._bar)
+        self._thread.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
+        self._ended.set()
+        self._thread.join()
         self._entered.close()
+
+    def _keep_telling(self) -> None:
+        """Look at the status: every two seconds on a terminal, elsewhere once a minute, and print it."""
+        while not self._ended.wait(2.0 if self.on_terminal else EVERY):
+            with contextlib.suppress(OSError):  # of a record that changes meanwhile
+                if self._status is not None:
+                    total, done, now = self._status()
+                    self._bar.update(self._task, total=total, completed=done, now=now)
+            if not self.on_terminal:
+                (task,) = self._bar.tasks
+                self.print_line(f"[{time.monotonic() - self._started:.0f} s] {task.fields['now']}")
 
     def print_line(self, line: str) -> None:
         """Print one line, above the bar if there is one."""

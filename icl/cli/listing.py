@@ -3,53 +3,75 @@
 from __future__ import annotations
 
 import shutil
+import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
 from icl.cli.output import emit
-from icl.cli.quick import read_arguments
+from icl.cli.quick import Arguments, read_arguments
+from icl.cli.signs import joint_sign, short, totals
+from icl.errors import InputError, nearest
 from icl.jobs.exit_codes import OK
 from icl.jobs.stored.catalog import listing
-from icl.verdicts import VERDICTS, joint
+from icl.verdicts import SIGNS
 
-USAGE = "usage: icl list [format=text|json] [paths.outputs=DIR] [--config-dir DIR]\n"
-LEGEND = """\u2713 holds   \u2717 fails   ? undecided   \u00b7 nothing stored here   x trained here
-[own]: a statement of this project that the paper does not make"""
-GLYPHS = dict(zip(VERDICTS, "\u2713\u2717?", strict=True))
+LEGEND = f"""{"   ".join(f"{mark} {meaning}" for meaning, mark in SIGNS.items())}
++ trained   \u00b7 nothing stored here   [own] not a statement of the paper
+S: stacks whose layers are multiples of the inverse covariance (Theorems 3, 4)"""
+
+Listing = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-def list_command(verb: str, args: Sequence[str]) -> int:
-    asked = read_arguments(USAGE, args)
-    asked.refuse_others("icl list takes format=, paths.outputs= and --config-dir")
-    document = listing(asked.outputs, asked.configs)
-    emit(document, lambda: _show(document), asked.settings["format"])
+def command(args: Sequence[str]) -> int:
+    asked = read_arguments(args)
+    document: Listing = listing(asked.outputs, asked.configs)
+    if asked.others:
+        document = _named(document, asked)
+    emit(document, lambda: _show(document, "/" in str(asked.others)), asked.settings["format"])
     return OK
 
 
-def _show(document: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Print one line each: the verdict, the id and the title."""
+def _named(document: Listing, asked: Arguments) -> Listing:
+    """Return what has this name, with its results, or what is of this paper."""
+    name = asked.others[0].rpartition("=")[2]
+    found = {kind: [i for i in items if name in (i["id"], i["paper"])] for kind, items in document.items()}
+    if not any(found.values()):
+        ids = [str(item[key]) for items in document.values() for item in items for key in ("id", "paper")]
+        raise InputError(f"{name}: no such check, experiment, figure or paper{nearest(name, ids)}")
+    return found
+
+
+def _show(document: Listing, whole: bool) -> None:
+    """Print one line each: the verdict, the id and the title; of a `whole` check what it states, and its
+    results."""
     room = shutil.get_terminal_size().columns
     print(LEGEND)
     for name, items in document.items():
-        print(f"\n{name} ({sum(item['done'] for item in items)} of {len(items)} done here)")
+        if items:
+            print(f"\n{name} ({sum(item['done'] for item in items)} of {len(items)} done here)")
         for _, found in groupby(items, itemgetter("paper")):  # columns of a paper have their own widths
             of_paper = list(found)
             width = max(len(item["id"]) for item in of_paper)
             for item in of_paper:
                 line = f"  {_mark(item)} {item['id']:<{width}}  {_title(item)}"
                 print(line if len(line) <= room else f"{line[: room - 3].rsplit(' ', 1)[0].rstrip()} ..")
+                if whole and "results" in item:
+                    print("", textwrap.fill(f"{item['reference']}: {item['statement']}", room), "", sep="\n")
+                for one in item.get("results", ()) if whole else ():
+                    print(f"  {short(one)}  {one['typed'] or 'as shipped'}  {one['record']}")
 
 
 def _mark(item: Mapping[str, Any]) -> str:
-    if not item["verdicts"]:
-        return "x" if item["done"] else "\u00b7"
-    return GLYPHS[joint(item["verdicts"])]
+    if not item["claims"]:
+        return "+" if item["done"] else "\u00b7"
+    return joint_sign(item["claims"])
 
 
 def _title(item: Mapping[str, Any]) -> str:
-    """Return the title, and how many of a figure's claims hold."""
-    verdicts, own = item["verdicts"], "[own] " if item["origin"] == "icl" else ""
-    held = f" ({verdicts.count('holds')} of {len(verdicts)} hold)" if len(verdicts) > 1 else ""
-    return f"{own}{item['title']}{held}"
+    """Return the title, how a figure's claims are decided, and of how many settings there is a result."""
+    own, claims = "[own] " if item["origin"] == "icl" else "", item["claims"]
+    more = [totals(claims)] if len(claims) > 1 else []
+    more += [f"at {count} settings"] if (count := len(item.get("results", ()))) > 1 else []
+    return (f"({', '.join(more)}) " if more else "") + f"{own}{item['title']}"

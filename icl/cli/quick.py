@@ -23,11 +23,8 @@ class Arguments(NamedTuple):
             raise InputError(f"{self.others[0]}: {takes}")
 
 
-def read_arguments(usage: str, args: Sequence[str], **own: str) -> Arguments:
-    """Read the settings of a verb, of which `own` are the defaults; print `usage` where that is asked for."""
-    if {"--help", "-h"} & set(args):
-        print(usage, end="")
-        raise SystemExit(0)
+def read_arguments(args: Sequence[str], **own: str) -> Arguments:
+    """Read the settings of a verb, of which `own` are the defaults."""
     settings, others, rest = {"format": "text", "paths.outputs": "", **own}, [], list(args)
     folder = None
     while rest:

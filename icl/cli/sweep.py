@@ -5,60 +5,79 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from icl.cli import show as shown
-from icl.metrics import RISKS
+from icl.cli.show import line, table
+from icl.cli.signs import short
+from icl.loggers.names import short_keys
+from icl.metrics import RISKS, kind_of
+from icl.text import measurement
 
 METRICS = (*RISKS, "loss", "dist_preconditioned")  # of which a table has the first; sweep.csv has all
 MOST = 3
 FEW = 24  # jobs that are shown one by one
 
+Document = Mapping[str, Any]
 
-def show(document: Mapping[str, Any]) -> None:
-    """Show the result of each job (of a few) and configuration, the best, and what failed."""
-    from rich.console import Console
 
-    console = Console()
-    results = document.get("results", [])
-    if 0 < len(results) <= FEW:
-        shown.multirun(results)
-    if not results or len(results) > FEW or any(row["low"] is not None for row in document["summary"]):
-        known = {row["metric"] for row in document["summary"] if row["mean"] is not None}
-        metrics = [metric for metric in METRICS if metric in known][:MOST]
-        if metrics:
-            console.print(_configurations(document["summary"], metrics))
-            names = dict.fromkeys(row["interval"] for row in document["summary"] if row["interval"])
-            if names:
-                console.print(f"in brackets: {', '.join(names)} over seeds", highlight=False)
-    console.print(f"sweep: {document['name']}", soft_wrap=True, markup=False, highlight=False)
+def show(document: Document) -> None:
+    """Show what checks have decided, or the means over seeds of each configuration; the best, and what
+    failed."""
+    results, summary = document.get("results", []), document["summary"]
+    keys = _short([*results, *summary])
+    judged = [(one["overrides"], one["document"]) for one in results if "verdict" in one["document"]]
+    if judged and len(results) <= FEW:
+        rows = [[words(job, keys), short(found), measurement(found)] for job, found in judged]
+        table({"job": "wrapped", "verdict": "", "measured": "wrapped"}, rows)
+    else:
+        _configurations(summary, keys)
+    for result in results:
+        for warning in result["document"].get("warnings", []):
+            line(f"warning: {words(result['overrides'], keys)}: {warning}", style="yellow")
+    line(f"sweep: {document['name']}")
     counts = [f"{count} {state}" for state, count in document["states"].items() if count]
-    console.print(f"{document['jobs']} jobs: {', '.join(counts)}", highlight=False)
+    line(f"{document['jobs']} jobs: {', '.join(counts)}")
     if document["states"]["stale"]:
-        console.print("stale: made with other code than today's; the same sweep makes them again")
+        line("stale: made with other code than today's; the same sweep makes them again")
     best = document["best"]
     if best is not None and best["overrides"]:
-        what = f"{best['metric']} {_interval(best)}"
-        console.print(f"best: {' '.join(best['overrides'])}: {what}", soft_wrap=True, markup=False)
+        passed = f" (not all have {' or '.join(best['passed'])})" if best["passed"] else ""
+        at = f"{words(best['overrides'], keys)}: {_interval(best)}"
+        line(f"best of {best['of']} by {best['metric']}{passed}: {at}")
     for failure in document["failures"]:
-        line = f"failed: {' '.join(failure['overrides'])}: {failure['error']}\n  {failure['run_dir']}"
-        console.print(line, soft_wrap=True, markup=False, style="red", highlight=False)
-    console.print(f"table: {document['sweep_csv']}", soft_wrap=True, markup=False, highlight=False)
+        job = words(failure["overrides"], _short([failure]) | keys)
+        line(f"failed: {job}: {failure['error']}\n  {failure['run_dir']}", style="red")
+    line(f"table: {document['sweep_csv']}")
 
 
-def _configurations(summary: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> Any:
-    """Mean and interval of these metrics."""
-    rows: dict[str, dict[str, Any]] = {}
+def words(overrides: Sequence[str], keys: Mapping[str, str]) -> str:
+    """Return overrides with short keys."""
+    pairs = (override.lstrip("+").partition("=") for override in overrides)
+    return " ".join(f"{keys[key]}={value}" if sign else key for key, sign, value in pairs)
+
+
+def _short(rows: Sequence[Document]) -> dict[str, str]:
+    given = [one.lstrip("+") for row in rows for one in row["overrides"]]
+    return short_keys(dict.fromkeys(one.partition("=")[0] for one in given))
+
+
+def _configurations(summary: Sequence[Document], keys: Mapping[str, str]) -> None:
+    """Print mean and interval by configuration."""
+    known = {row["metric"] for row in summary if row["mean"] is not None}
+    metrics = [metric for metric in METRICS if metric in known][:MOST]
+    found: dict[str, dict[str, Document]] = {}
     for row in summary:
-        rows.setdefault(" ".join(row["overrides"]), {})[row["metric"]] = row
-    table = shown.headed((0, 1))
-    table.add_column("mean over seeds", overflow="fold")
-    for name in metrics:
-        table.add_column(shown.heading(name), justify="right", no_wrap=True)
-    for overrides, by_metric in rows.items():
-        table.add_row(overrides or "all", *(_interval(by_metric.get(name, {})) for name in metrics))
-    return table
+        found.setdefault(words(row["overrides"], keys), {})[row["metric"]] = row
+    rows = [
+        [name or "all", *(_interval(of.get(metric, {})) for metric in metrics)] for name, of in found.items()
+    ]
+    if metrics:
+        heads = {f"{metric}\n{kind_of(metric)}".rstrip(): "right" for metric in metrics}
+        table({"mean over seeds": "wrapped", **heads}, rows)
+    names = dict.fromkeys(row["interval"] for row in summary if row["interval"])
+    if names and metrics:
+        line(f"in brackets: {', '.join(names)} over seeds")
 
 
-def _interval(row: Mapping[str, Any]) -> str:
+def _interval(row: Document) -> str:
     if row.get("mean") is None:
         return "-"
     between = "" if row["low"] is None else f" ({row['low']:.3g}, {row['high']:.3g})"

@@ -34,6 +34,11 @@ from icl.resolver import register as register_resolvers
 
 GROUPS = ("task", "model", "optimizer", "schedule", "callbacks")  # what an experiment sets is its own's
 BESIDE = {"optimizer.schedule": "schedule", "check.weights": "weights", "check.expected": "expected"}
+HABITS = {  # of other applications of Hydra and Lightning
+    "ckpt_path": "the same command resumes an interrupted run",
+    "test": "icl check judges the weights of a run: check.weights=RUN",
+    **dict.fromkeys(("max_epochs", "max_steps"), "train.steps=N is the length of training"),
+}
 ERRORS = (HydraException, OmegaConfBaseException, YAMLError)
 _UNKNOWN = r"Could not (?:override|append|delete)[^']*'?([\w/@.]+)'?|Key '([^']+)' is not in struct"
 _SEVERAL = r"(?:argument|parameters) '([^']+)'.*(?:To use it as a list|requires --multirun)"
@@ -200,13 +205,11 @@ def _explained(configs: ConfigDirs, verb: str, overrides: Sequence[str], error: 
     if unknown := re.search(_UNKNOWN, text):
         path = re.search(r"full_key: (\S+)", text)
         key = path[1] if path else unknown[1] or unknown[2]
+        if habit := HABITS.get(key.rpartition(".")[2]):
+            return f"{key}: no such key; {habit}"
         known = [name for name in _keys(configs, verb, overrides) if name != key]
-        what = (
-            "not in the config (+... adds it)"
-            if key.startswith(("trainer.", "callbacks."))
-            else "no such key"
-        )
-        return f"{key}: {what}{nearest_key(key, known)}"
+        adds = " (+... adds it)" if key.startswith(("trainer.", "callbacks.")) else ""
+        return f"{key}: no such key{adds}{nearest_key(key, known)}"
     if several := re.search(_SEVERAL, text, re.DOTALL):
         return f"{several[1]}: several values need -m, one list needs [ ]"
     lines = [line.strip() for line in str(error.__cause__ or error).splitlines() if line.strip()]

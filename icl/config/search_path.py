@@ -18,7 +18,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from icl.config.statements import JOINED
+from icl.config.statements import joined
 from icl.errors import InputError, nearest, one_line, suggest
 from icl.resolver import SCALES
 
@@ -158,8 +158,8 @@ class ConfigDirs:
             return name
         if not choices:
             raise InputError(f"{group}={name}: no such config")
-        if group == "check" and name in JOINED:
-            raise InputError(f"check={name}: is a part of another check now{suggest([JOINED[name]])}")
+        if group == "check" and name in joined():
+            raise InputError(f"check={name}: is a part of another check now{suggest([joined()[name]])}")
         shown = ", ".join(choices[:_MOST_CHOICES_SHOWN])
         rest = f", ... ({len(choices)})" if len(choices) > _MOST_CHOICES_SHOWN else ""
         raise InputError(f"{group}={name}: no such option (one of: {shown}{rest}){nearest(name, choices)}")

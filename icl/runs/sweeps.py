@@ -4,9 +4,8 @@
         sweep.json   the jobs, written before the first of them starts
         sweep.csv    a row for each job and seed
 
-The fingerprint is that of the jobs themselves. The outcome of a job is what it returned to the command that
-ran it, and later what its own record says, wherever and by whatever launcher it ran, so that there is nothing
-here to get out of step; neither file holds a time. A record that other code made is stale and has no numbers.
+The fingerprint is that of the jobs. The outcome of a job is what it returned to the command that ran it and,
+later, what its own record says. A record that other code made is stale and has no numbers.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from icl.text import csv_text
 
 SWEEPS, PLAN, TABLE = "sweeps", "sweep.json", "sweep.csv"
 STATES = ("done", "running", "interrupted", "failed", "stale", "waiting")
-DEFAULT_METRICS = ("exact_risk", "loss")  # the first that is defined throughout decides which is best
+DEFAULT_METRICS = ("exact_risk", "risk_estimate", "loss")  # by which one is best, unless a sweep says so
 
 Row = dict[str, Any]
 Table = list[Row]  # of sweep.csv, or of a figure
@@ -85,9 +84,8 @@ class StoredSweep:
             state = "waiting" if state == "damaged" else state
         else:
             record, error = json_records.read(path), ""
-            lives = is_live(path.with_suffix(".lock"))
-            is_done = json_records.complaint(record, None) is None
-            state = "done" if is_done else "running" if lives else "waiting"
+            state = "running" if is_live(path.with_suffix(".lock")) else "waiting"
+            state = "done" if json_records.complaint(record, None) is None else state
         if record is None or state not in ("done", "failed"):
             return Outcome(state, path)
         if state == "done" and current_digest(record, self.outputs) not in (None, record.get("digest")):
@@ -138,10 +136,8 @@ class StoredSweep:
         return self.folder / TABLE
 
     def summary(self, outcomes: Sequence[Outcome]) -> Table:
-        """Mean, interval and number of seeds of each metric, by configuration.
-
-        What is not done yet does not count; where a seed has failed there is no mean: it is not averaged out.
-        """
+        """Return mean, interval and number of seeds of each metric, by configuration. What is not done yet
+        does not count; where a seed has failed there is no mean: it is not averaged out."""
         together: dict[tuple[str, ...], list[tuple[SweptJob, Outcome]]] = {}
         for job, outcome in zip(self.jobs, outcomes, strict=True):
             own = [override for override in self.own_overrides(job) if _key(override) not in SEEDS]
@@ -154,21 +150,22 @@ class StoredSweep:
                     failed = dict.fromkeys(map(str, job.seeds))
                     values |= failed if outcome.state == "failed" else outcome.metrics.get(metric, {})
                 count = sum(value is not None for value in values.values())
-                found = seed_interval(list(values.values()))
-                rows.append({"overrides": own, "metric": metric, **found, "count": count})
+                found = seed_interval(list(values.values())) | {"count": count}
+                rows.append({"overrides": own, "metric": metric, **found})
         return rows
 
     def best(self, summary: Sequence[Row]) -> Row | None:
-        """Return the configuration with the least mean of the objective: by default the first metric of which
-        all configurations have a mean, since others would be left out in silence."""
-        means: dict[str, list[Row]] = {}
-        for row in summary:
-            if row["mean"] is not None:
-                means.setdefault(row["metric"], []).append(row)
-        most = len({tuple(row["overrides"]) for row in summary})
-        wanted = [m for m in DEFAULT_METRICS if len(means.get(m, ())) == most]
-        rows = means.get(self.metric or next(iter(wanted), ""))
-        return min(rows, key=lambda row: row["mean"]) if rows else None
+        """Return the configuration with the least mean of the sweep's metric, or of the first that all have;
+        `of` is how many there are but for those that failed, `passed` the metrics that only some have."""
+        looked_at = (self.metric,) if self.metric else DEFAULT_METRICS
+        found = [row for row in summary if row["mean"] is not None and row["metric"] in looked_at]
+        every = len({tuple(row["overrides"]) for row in found})
+        for place, metric in enumerate(looked_at):
+            rows = [row for row in found if row["metric"] == metric]
+            passed = [one for one in looked_at[:place] if any(row["metric"] == one for row in found)]
+            if 0 < len(rows) == every:
+                return min(rows, key=lambda r: r["mean"]) | {"of": every, "passed": passed}
+        return None
 
 
 def read_sweep(path: str | Path) -> StoredSweep:

@@ -206,7 +206,7 @@ def test_a_table_of_checks_is_readable(
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= columns and not any("…" in line for line in lines)
     rows = [line for line in lines if "1234.5" in line]
-    assert len(rows) == 2 and "undecided !" in rows[1] and "Expected: holds." in "".join(lines)
+    assert len(rows) == 2 and "? undecided !" in rows[1] and "Expected: holds." in "".join(lines)
     for whole in ("norm_of_it_all", "-1.2e-100", "1.23e-10"):
         assert sum(whole in line for line in lines) == 2
     assert columns == 80 or all("norm_of_it_all -1.2e-100 < 1.23e-10" in row for row in rows)

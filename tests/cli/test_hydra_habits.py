@@ -43,12 +43,6 @@ def test_options_by_glob(icl: Run, outputs: Path) -> None:
     assert_refused(icl("check", "-m", "check=glob(ahn/nope*)"), "no option of check is named so")
 
 
-def test_a_bare_name_is_the_verbs_own_option(icl: Run) -> None:
-    bare, named = (icl("check", name, "format=json").json for name in ("ahn/lemma1", "check=ahn/lemma1"))
-    assert named["cached"] and bare["settings"] == named["settings"]
-    assert icl("report", "ahn").code == 2
-
-
 @pytest.mark.parametrize("args", [[], ["format=json"], ["-m", "seed=0,1"], ["--cfg", "job"]])
 def test_a_reader_that_leaves_early(tiny: Run, args: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Close the pipe as `icl train ... | head -1` does: the command ends as it would have."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from icl.cli import VERBS, main
+from icl.cli.signs import joint_sign, outcome
 from tests.commands import Run, tiny_argv
 from tests.processes import ROOT
 
@@ -42,22 +42,13 @@ def test_the_quick_ones_load_nothing_heavy(icl: Run, tiny: Run, outputs: Path) -
     assert done.returncode == 0 and done.stdout.count('"cached": true') == 2, (done.stdout, done.stderr)
 
 
-def test_help_names_every_verb_and_the_settings_of_a_check(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-    text = capsys.readouterr().out
-    assert all(f"  {verb} " in text for verb in VERBS)
-    assert main(["check", "check=xie/theorem1", "scale=smoke", "--help"]) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    assert "icl is powered by Hydra." in text
-    assert "guess_bias: 1.0" in text
-
-
 def test_list(icl: Run, tiny: Run) -> None:
     document = icl("list", "format=json").json
     assert set(document) == {"checks", "experiments", "figures"}
     items = [item for name in document for item in document[name]]
-    keys = {"id", "title", "paper", "origin", "reference", "done", "verdicts"}
-    assert all(set(item) == keys | ({"statement"} if item in document["checks"] else set()) for item in items)
+    keys = {"id", "title", "paper", "origin", "reference", "done", "verdicts", "claims"}
+    more = {"statement", "results"}
+    assert all(set(item) == keys | (more if item in document["checks"] else set()) for item in items)
     assert all(item["reference"] and item["paper"] == item["id"].partition("/")[0] for item in items)
     assert all(item["title"] != item["id"] and item["origin"] in (item["paper"], "icl") for item in items)
     assert not any(item["done"] for item in items)
@@ -66,6 +57,20 @@ def test_list(icl: Run, tiny: Run) -> None:
     done = [i["id"] for name, group in icl("list", "format=json").json.items() for i in group if i["done"]]
     assert sorted(done) == ["ahn/lemma1", "ahn/theorem3"]
     text = icl("list").out
-    assert "\u2713 ahn/lemma1" in text and "x ahn/theorem3" in text
+    assert "\u2713 ahn/lemma1" in text and "+ ahn/theorem3" in text
     assert "Lemma 1: the forward" in text and all(len(line) <= 80 for line in text.splitlines())
     assert "[own] Layers with A_l and B_l" in text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected", "text"),
+    [
+        ("holds", "holds", "✓ holds"), ("fails", "fails", "¬ known false"),
+        ("fails", "holds", "✗ fails (expected: holds)"), ("undecided", "undecided", "? undecided"),
+        ("undecided", "holds", "? undecided (expected: holds)"),
+    ],
+)  # fmt: skip
+def test_an_undecided_outcome_is_never_a_success(verdict: str, expected: str, text: str) -> None:
+    claim = {"verdict": verdict, "expected": expected}
+    assert outcome(claim) == text and joint_sign([claim]) == text[0]
+    assert joint_sign([claim, {"verdict": "holds", "expected": "holds"}]) == text[0].replace("¬", "✓")

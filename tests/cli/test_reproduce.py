@@ -21,7 +21,7 @@ def two_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     every = blank_entries(ReportRequest("smoke"), ConfigDirs())
     kept = [entry for entry in every if entry.id in ("ahn/lemma1", "ahn/theorem1") and entry.group == "check"]
     monkeypatch.setattr("icl.jobs.execution.reproduce.blank_entries", lambda *asked: kept)
-    monkeypatch.setattr("icl.jobs.execution.run_many._ids", lambda *asked: [entry.id for entry in kept])
+    monkeypatch.setattr("icl.jobs.execution.run_many.ids_of", lambda *asked: [entry.id for entry in kept])
 
 
 SMOKE = ("reproduce", "scale=smoke", "format=json")

@@ -58,8 +58,9 @@ def put(
 
 def listed(outputs: Path, capsys: pytest.CaptureFixture[str], *args: str) -> list[dict[str, object]]:
     capsys.readouterr()
-    assert main(["runs", f"paths.outputs={outputs}", "format=json", *args]) == 0
+    code = main(["runs", f"paths.outputs={outputs}", "format=json", *args])
     found: list[dict[str, object]] = json.loads(capsys.readouterr().out)["runs"]
+    assert code == (0 if found or not args else 1), "nothing of what is asked for is an answer of its own"
     return found
 
 
@@ -80,8 +81,8 @@ def test_runs_are_listed_newest_first_with_what_was_typed(
     assert (first["name"], first["date"]) == ("mine/first lr=0.1", "2026-01-01T03:04:06+00:00")
     assert second["metrics"] == {"exact_risk": None, "loss": 0.123456} and first["stale"] is False
     shown = text(tmp_path, capsys)
-    assert shown.index("mine/other") < shown.index("loss 0.1235") < shown.index("mine/first/a1a1a1a1a1a1")
-    assert "  lr=0.1  " in shown
+    assert shown.index("mine/other") < shown.index("loss 0.1235") < shown.index("mine/first lr=0.1")
+    assert "a1a1a1a1a1a1" in shown and max(map(len, shown.splitlines()[1:])) <= 80
 
 
 def test_states(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +97,7 @@ def test_states(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found[3]["why"] == "ValueError: no" and found[1]["why"] == "the loss of seed 0 is no number"
     assert found[2]["date"] == "2026-01-02T03:04:05+00:00", "it has not ended"
     shown = text(tmp_path, capsys)
-    assert "done, stale" in shown and "stale: made with other code" in shown and "    ValueError: no" in shown
+    assert " stale " in shown and "stale: made with other code" in shown and "ValueError: no" in shown
 
 
 @pytest.mark.parametrize(
@@ -226,3 +227,14 @@ def test_a_run_keeps_what_was_typed(tiny: Run, outputs: Path) -> None:
     swept = tiny("-m", "seed=7", "format=json").json
     run = json.loads((Path(swept["results"][0]["document"]["run_dir"]) / "run.json").read_text())
     assert "seed=7" in run["overrides"] and run["choices"]["model"] == "sparse_a"
+
+
+def test_checks_at_settings_that_were_typed(icl: Run) -> None:
+    for more in ([], ["check.dim=3", "tries=0"], ["check.dim=4", "tries=0"]):
+        assert icl("check", "ahn/lemma1", *more).code == 0
+    (item,) = icl("list", "ahn/lemma1", "format=json").json["checks"]
+    assert [one["typed"] for one in item["results"]] == ["dim=4 tries=0", "dim=3 tries=0", ""]
+    text, whole = " ".join(icl("list", "check=ahn/lemma1").out.split()), icl("list", "ahn").out
+    assert "✓ holds dim=4 tries=0 /" in text and "as shipped" in text and item["statement"] in text
+    assert "(at 3 settings)" in whole and "xie/theorem1" not in whole
+    assert "checks at settings of yours: ahn/lemma1 (icl list NAME)" in icl("runs").out

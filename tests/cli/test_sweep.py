@@ -28,7 +28,7 @@ def test_status_of_a_sweep(tiny: Run, icl: Run, outputs: Path) -> None:
     assert again["cached"] == 3 and again["sweep"] == str(folder)
     assert Path(document["sweep_csv"]).read_bytes() == before  # of an interrupted sweep as of one left alone
     text = icl("sweep", f"sweep={folder}").out
-    assert "4 jobs: 4 done" in text and "best: optimizer.lr=" in text
+    assert "4 jobs: 4 done" in text and "best of 2 by exact_risk: lr=" in text
     rows = package.sweep(folder)
     assert len(rows) == 4 and rows[0]["optimizer.lr"] == "0.01" and rows[0]["seed"] == 0
     assert [row["loss"] for row in rows] == [

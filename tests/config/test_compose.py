@@ -93,7 +93,7 @@ def test_a_folder_of_ones_own(tmp_path: Path) -> None:
     [
         ("train", ["optimizer.lrr=3"], "optimizer.lrr: no such key; did you mean optimizer.lr?"),
         ("train", ["optimzer.lr=3"], "optimzer.lr: no such key; did you mean optimizer.lr?"),
-        ("train", ["callbacks.mine.count=3"], "callbacks.mine.count: not in the config"),
+        ("train", ["callbacks.mine.count=3"], "callbacks.mine.count: no such key (+... adds it)"),
         ("train", ["optimizer.lr=1,2"], "optimizer.lr=1,2: several values need -m, one list needs [ ]"),
         ("train", ["seed=range(3)"], "seed=range(3): several values need -m"),
         ("train", ["optimizer=sdg"], "optimizer=sdg: no such option (one of: adam, adamw, lbfgs, sgd); did"),

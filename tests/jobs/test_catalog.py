@@ -5,20 +5,25 @@ from pathlib import Path
 import pytest
 
 from icl.config.search_path import ConfigDirs
-from icl.jobs.stored.catalog import KINDS, Kind, listing, stored_verdicts
+from icl.jobs.stored.catalog import KINDS, Kind, listing, stored
 from icl.runs import documents
 from tests.records import write_sealed as write
 
 CHECK, EXPERIMENT, FIGURE = KINDS
+JUDGED = ("verdict", "expected")
 
 
 def test_only_finished_records_of_the_very_thing_count(tmp_path: Path) -> None:
     def found(kind: Kind, id: str) -> list[str] | None:
-        return stored_verdicts(tmp_path, kind, id)
+        """Return the verdicts of what was stored last."""
+        newest = next(stored(tmp_path, kind, id), None)
+        return newest and [one["verdict"] for one in newest[1].get("claims", [newest[1]]) if "verdict" in one]
 
     assert not any(found(kind, "ahn/fig1") for kind in KINDS)
-    check = write(tmp_path / "checks/ahn/lemma1/0123456789ab.json", document={"verdict": "holds"})
-    claims = [{"verdict": "holds"}, {"verdict": "fails"}]
+    check = write(
+        tmp_path / "checks/ahn/lemma1/0123456789ab.json", document={"verdict": "holds", "expected": "holds"}
+    )
+    claims = [dict.fromkeys(JUDGED, one) for one in ("holds", "fails")]
     write(tmp_path / "figures/ahn/fig1/smoke/figure.json", document={"claims": claims})
     run = write(tmp_path / "runs/ahn/theorem3/0123456789ab/run.json", status="running")
     assert found(CHECK, "ahn/lemma1") == ["holds"] and found(CHECK, "ahn/lemma") is None

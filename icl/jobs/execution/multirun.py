@@ -13,7 +13,9 @@ import math
 import os
 import shutil
 import sys
+import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -42,7 +44,8 @@ from icl.redact import holds_secret, redact
 from icl.runs import atomic
 from icl.runs.documents import read_record
 from icl.runs.fingerprint import fingerprint, has_no_effect
-from icl.runs.sweeps import PLAN, SWEEPS, Outcome, StoredSweep, SweptJob, metrics_of
+from icl.runs.sweeps import PLAN, STATES, SWEEPS, Outcome, StoredSweep, SweptJob, metrics_of
+from icl.text import brief
 
 _NOTE = "job-{}.txt"  # in the sweep's folder, while it runs: the error of a job
 LONGEST_NAME = 100  # of a sweep, in characters
@@ -82,6 +85,8 @@ class Sweep:
     name: str = ""
     launcher: str = "basic"
     is_search: bool = False
+    watched: tuple[float, int] | None = None  # since when, and how many jobs had ended then
+    on_start: Callable[[], Any] = lambda: None  # where it is known to be a multirun
     _known: dict[Any, Any] = field(default_factory=dict)  # what the jobs' requests share
 
     @property
@@ -200,6 +205,23 @@ class Sweep:
         about = {"cached": known, "seconds": seconds, "results": results}
         return {**sweep_document(self.stored, outcomes), **about}
 
+    def status(self) -> tuple[int, int, str]:
+        """Return how many jobs there are, how many have ended, and in words how far they are."""
+        count = len(self.jobs)
+        if self.shared.folder is None:
+            return count, 0, f"{count} jobs validated"
+        outcomes = [self.stored.outcome(job.swept) for job in self.jobs]
+        states = Counter(outcome.state for outcome in outcomes)
+        now, ended = time.monotonic(), states["done"] + states["failed"]
+        began, before = self.watched = self.watched or (now, ended)
+        told = [f"{states[state]} {state}" for state in STATES if states[state]]
+        if ended > before:
+            told.append(f"about {(now - began) / (ended - before) * (count - ended):.0f} s left")
+        best = self.stored.best(self.stored.summary(outcomes))
+        if best is not None and best["overrides"]:
+            told.append(f"best {best['metric']} {brief(best['mean'])} at {' '.join(best['overrides'])}")
+        return count, ended, f"{count} jobs: {', '.join(told)}"
+
     def _outcome(self, number: int, job: Job, document: Document) -> Outcome:
         note = _note(self.folder, number)
         error = note.read_text(encoding="utf-8") if note.exists() else ""
@@ -271,10 +293,8 @@ def _note(folder: Path | None, number: int) -> Path:
 def _name(composed: Composed) -> str:
     """Return the name that the user gives a sweep, "" if there is none."""
     name = (composed.settings.get("sweep") or {}).get("name") or ""
-    if not isinstance(name, str) or len(name) > LONGEST_NAME:
-        raise InputError(f"sweep.name={name}: must be a text of at most {LONGEST_NAME} characters")
-    if holds_secret(name):
-        raise InputError("sweep.name: holds what looks like a password or a key; W&B's group is named so")
+    if not isinstance(name, str) or len(name) > LONGEST_NAME or holds_secret(name):
+        raise InputError(f"sweep.name: must be a text of at most {LONGEST_NAME} characters, without a secret")
     return name.strip()
 
 
@@ -306,6 +326,7 @@ class Validation(Callback):
     def on_multirun_start(self, config: DictConfig, **_: Any) -> None:
         if _current is None:
             return
+        _current.on_start()
         try:
             _current.prepare(config, GlobalHydra.instance().config_loader())
             _current.stored.write()

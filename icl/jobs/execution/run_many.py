@@ -12,9 +12,10 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 from icl.config.compose import compose
@@ -25,7 +26,7 @@ from icl.events import Event, Listener, Planned, StateChanged, WorkItem, quiet
 from icl.jobs.execution.interruption import in_worker, workers_first
 from icl.jobs.execution.memory import available_bytes
 from icl.jobs.requests.parse import parse_named
-from icl.jobs.requests.request import SMOKE, Document, Request, lookup_or_validate, run_request
+from icl.jobs.requests.request import Document, Request, lookup_or_validate, run_request
 from icl.runs.atomic import DiskFull, Unwritable
 
 _REFUSING = {"unwritable": Unwritable, "full": DiskFull}
@@ -45,41 +46,73 @@ class Task:
 
 
 def run_all(
-    kind: str, which: str, overrides: Sequence[str], configs: ConfigDirs, jobs: int, listener: Listener
+    ids: Mapping[str, Sequence[str]],
+    overrides: Sequence[str],
+    session: Session,
+    jobs: int,
+    *,
+    one_stops_all: bool = True,
 ) -> Document:
-    """Run all checks or figures, or all of one paper (check=all, figure=ahn/all), each as configured;
-    `overrides` apply to each, and all are validated before the first starts."""
-    started, ended = time.monotonic(), []
-    ids, base = _ids(kind, which, configs), compose(configs, kind, overrides)
-    tasks = [Task(*parse_named(kind, id, overrides, configs, base)) for id in ids]
-    for number, task in enumerate(tasks):
-        with contextlib.suppress(Unavailable):  # reported when the task runs
-            lookup_or_validate(task.request, task.session)
-        task.session.cache[SMOKE] = number > 0  # the first states it for all
+    """Run checks and figures, given by their kind, each as configured; `overrides` apply to each. What is
+    stored is found first. All are validated before the first starts or, unless `one_stops_all`, each fails by
+    itself."""
+    started = time.monotonic()
+    tasks, ended = _left(ids, overrides, session, one_stops_all)
+    count = sum(map(len, ids.values()))
+    workers = f" with {jobs} workers" if min(jobs, len(tasks)) > 1 else ""
+    done = sum(event.state == "done" for event in ended)
+    session.info(f"{done} of {count} done already, {len(tasks) or 'nothing'} to run{workers}")
+    session.on_event(Planned(count, len(ended)))
 
     def on_event(event: Event) -> None:
-        listener(event)
+        session.on_event(event)
         if isinstance(event, StateChanged) and event.state != "running":
             ended.append(event)
 
-    listener(Planned(len(tasks), 0))
     run_many(tasks, jobs, on_event)
-    documents = [dict(event.document) for event in ended if event.document]
-    return {f"{kind}s": sorted(documents, key=lambda document: str(document[kind]))} | {
-        "failures": told(ended, "failed", "error"),
-        "skipped": told(ended, "skipped", "reason"),
-        "seconds": time.monotonic() - started,
-    }
+    made = [dict(event.document) for event in ended if event.document]
+    documents = {f"{k}s": sorted((d for d in made if k in d), key=itemgetter(k)) for k in ids}
+    failed, skipped = _told(ended, "failed", "error"), _told(ended, "skipped", "reason")
+    return {**documents, "failures": failed, "skipped": skipped, "seconds": time.monotonic() - started}
 
 
-def told(events: Sequence[StateChanged], state: str, why: str) -> list[dict[str, str]]:
+def _left(
+    ids: Mapping[str, Sequence[str]], overrides: Sequence[str], session: Session, one_stops_all: bool
+) -> tuple[list[Task], list[StateChanged]]:
+    """Return what is left to do, and what has ended before it begins."""
+    tasks, ended = [], []
+    for kind, names in ids.items():
+        base = compose(session.configs, kind, overrides)
+        for name in names:
+            item = WorkItem(kind, name)
+            try:
+                request, _ = parse_named(kind, name, overrides, session.configs, base)
+                found = None if session.force else request.lookup(session)
+                known = found is not None and found.is_answer
+                if one_stops_all and not known:
+                    with contextlib.suppress(Unavailable):  # reported when the task runs
+                        lookup_or_validate(request, session)
+            except Exception as error:
+                if one_stops_all:
+                    raise
+                ended.append(_failed(item, error))
+            else:
+                if found is not None and known:
+                    ended.append(StateChanged(item, "done", found.document))
+                else:
+                    tasks.append(Task(request, session))
+    return tasks, ended
+
+
+def _told(events: Sequence[StateChanged], state: str, why: str) -> list[dict[str, str]]:
     """Return what has ended so, by name, and why."""
     found = [event for event in events if event.state == state]
     rows = [{"group": event.item.kind, "id": event.item.id, why: event.text} for event in found]
     return sorted(rows, key=lambda row: row["id"])
 
 
-def _ids(kind: str, which: str, configs: ConfigDirs) -> list[str]:
+def ids_of(kind: str, which: str, configs: ConfigDirs) -> list[str]:
+    """Return the checks or figures that `all` or PAPER/all names."""
     known = configs.options(kind)
     ids = [name for name in known if name.startswith(which.removesuffix("all"))]
     if not ids:
@@ -182,11 +215,16 @@ def _ended(task: Task) -> StateChanged:
     """Run a request and return its outcome. An interruption passes through."""
     try:
         return StateChanged(task.item, "done", run_request(task.request, task.session))
-    except Unwritable as error:
-        state = "full" if isinstance(error, DiskFull) else "unwritable"
-        return StateChanged(task.item, state, text=one_line(error))
-    except Unavailable as error:
-        return StateChanged(task.item, "skipped", text=one_line(error))
     except (Exception, SystemExit) as error:
-        reason = f"{type(error).__name__}: {one_line(error)}"
-        return StateChanged(task.item, "failed", text=reason, trace=traceback.format_exc())
+        return _failed(task.item, error)
+
+
+def _failed(item: WorkItem, error: BaseException) -> StateChanged:
+    if isinstance(error, Unwritable):
+        return StateChanged(
+            item, "full" if isinstance(error, DiskFull) else "unwritable", text=one_line(error)
+        )
+    if isinstance(error, Unavailable):
+        return StateChanged(item, "skipped", text=one_line(error))
+    reason = f"{type(error).__name__}: {one_line(error)}"
+    return StateChanged(item, "failed", text=reason, trace="".join(traceback.format_exception(error)))

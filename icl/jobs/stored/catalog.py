@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from icl.config.search_path import SCALES, ConfigDirs
 from icl.config.statements import index
+from icl.loggers.names import words_of
 from icl.runs import json_records, layout, record
 
+MOST_RESULTS = 100  # of a check, in its listing
 _HEADER = re.compile(r"^#\s*(paper|title|origin|reference|formula|quote)\s*:\s*(.+)$")
 
 
@@ -52,11 +55,22 @@ def listing(outputs: Path, configs: ConfigDirs) -> dict[str, list[dict[str, obje
         users = own_checks(outputs) if kind.group == "check" else []
         for item in [*entries(kind.group, configs), *users]:
             own = {key: getattr(item, key) for key in ("id", "title", "paper", "origin", "reference")}
-            verdicts = stored_verdicts(outputs, kind, item.id)
-            more = {"statement": item.claim} if kind.group == "check" else {}
-            done = {"done": verdicts is not None, "verdicts": verdicts or []}
-            found[kind.plural].append({**own, **more, **done})
+            records = list(itertools.islice(stored(outputs, kind, item.id), MOST_RESULTS))
+            newest = records[0][1] if records else {}
+            claims = [_judged(one) for one in newest.get("claims", [newest]) if "verdict" in one]
+            verdicts = [one["verdict"] for one in claims]
+            done: dict[str, object] = {"done": bool(records), "verdicts": verdicts, "claims": claims}
+            if kind.group == "check":
+                results = [{**_judged(one), "record": str(path)} for path, one in records]
+                done |= {"statement": item.claim, "results": results}
+            found[kind.plural].append(own | done)
     return found
+
+
+def _judged(one: Mapping[str, Any]) -> dict[str, str]:
+    """Return a verdict, what was expected, and what was typed of a check's settings."""
+    typed = words_of(one.get("typed", ())[1:])  # behind what was asked for
+    return {"verdict": one["verdict"], "expected": one["expected"], "typed": typed}
 
 
 def entries(group: str, configs: ConfigDirs) -> list[CatalogEntry]:
@@ -91,8 +105,7 @@ def own_checks(outputs: Path) -> list[CatalogEntry]:
         found = [entry_of_statement(id, cls) for id, cls in installed().items()]
     for folder in sorted((outputs / CHECK.records).glob("own/*/*")):
         id = folder.relative_to(outputs / CHECK.records).as_posix()
-        if stored := newest(outputs, CHECK, id):
-            said = stored[1]["document"]
+        for _, said in itertools.islice(stored(outputs, CHECK, id), 1):
             found.append(CatalogEntry(id, "own", said["reference"], title=said["title"], claim=said["claim"]))
     return found
 
@@ -102,26 +115,16 @@ def papers(configs: ConfigDirs) -> list[str]:
     return sorted({entry.paper for group in ("check", "figure") for entry in entries(group, configs)})
 
 
-def stored_verdicts(outputs: Path, kind: Kind, id: str) -> list[str] | None:
-    """Return the verdict of a check, or of each claim of a figure, that was stored last, with whatever
-    settings and code; of an experiment []. None where no finished record exists."""
-    if kind.group == "experiment":
-        runs = (path.parent for path in (outputs / kind.records / id).glob("*/run.json"))
-        return [] if any(record.find_done(path, None) for path in runs) else None
-    stored = newest(outputs, kind, id)
-    if stored is None:
-        return None
-    document = stored[1]["document"]
-    return [one["verdict"] for one in document.get("claims", [document]) if "verdict" in one]
-
-
-def newest(outputs: Path, kind: Kind, id: str) -> tuple[Path, dict[str, Any]] | None:
-    """Return the record of a check or figure that was stored last."""
+def stored(outputs: Path, kind: Kind, id: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield path and document of finished records, the newest first, with whatever settings and code; of an
+    experiment the first run and {}."""
     folder = outputs / kind.records / id
+    if kind.group == "experiment":
+        runs = (path for path in folder.glob("*/run.json") if record.find_done(path.parent, None))
+        yield from ((path, {}) for path in itertools.islice(runs, 1))
     places = [folder / scale for scale in SCALES] if kind.group == "figure" else [folder]
     paths = [path for place in places for path in (*place.glob("*.json"), *place.glob(f"*/{layout.FIGURE}"))]
     for path in sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True):
-        stored = json_records.read(path)
-        if stored is not None and json_records.complaint(stored, None) is None:
-            return path, stored
-    return None
+        found = json_records.read(path)
+        if found is not None and json_records.complaint(found, None) is None:
+            yield path, found["document"]

@@ -139,7 +139,7 @@ def _find_result(
 ) -> ReportEntry:
     """Return the entry with its record at this scale, if there is one, current or stale."""
     kind = next(kind for kind in SHOWN if kind.group == entry.group)
-    if catalog.stored_verdicts(session.outputs, kind, entry.id) is not None:
+    if any(catalog.stored(session.outputs, kind, entry.id)):
         try:
             request, _ = parse_named(entry.group, entry.id, overrides, session.configs, base)
             found = request.lookup(session)

@@ -20,26 +20,30 @@ OWN = ("sweep",)
 
 
 def parse(composed: Composed, configs: ConfigDirs) -> tuple[StoredSweep, Session]:
-    session, wanted = parse_session("sweep", OWN, composed, configs), composed.settings["sweep"]
-    folders = stored_sweeps(session.outputs)
-    if not isinstance(wanted, str) or not wanted:
-        there = f"one of {', '.join(map(str, folders))}" if folders else f"there is none in {session.outputs}"
-        raise InputError(f"sweep={wanted}: must be last, or the folder of a sweep: {there}")
-    try:
-        return read_sweep(_named(wanted, folders) or wanted), session
-    except InputError as error:
-        raise InputError(f"{error}{nearest(wanted, list(map(str, folders)))}") from None
-
-
-def _named(wanted: str, folders: Sequence[Path]) -> Path | None:
-    """Return the sweep of this name, the one that the user gave it or that it prints; or the newest."""
+    session, wanted = parse_session("sweep", OWN, composed, configs), str(composed.settings["sweep"])
+    sweeps = _newest_first(session.outputs)
     if wanted == "last":
-        return max(folders, key=lambda folder: (folder / PLAN).stat().st_mtime_ns, default=None)
+        if not sweeps:
+            raise InputError(f"sweep=last: there is none in {session.outputs}")
+        return sweeps[0], session
+    named = [sweep for sweep in sweeps if title(sweep) == wanted]
+    if named:  # of several the newest
+        return named[0], session
+    try:
+        return read_sweep(wanted), session
+    except InputError as error:
+        known = [text for sweep in sweeps for text in (title(sweep), str(sweep.folder))]
+        raise InputError(f"{error}{nearest(wanted, known)}") from None
+
+
+def _newest_first(outputs: Path) -> list[StoredSweep]:
+    """Return the sweeps that can be read."""
+    folders = stored_sweeps(outputs)
     found = []
-    for folder in folders:
-        with contextlib.suppress(InputError):  # what cannot be read has no name
-            found += [folder] if title(read_sweep(folder)) == wanted else []
-    return found[0] if len(found) == 1 else None
+    for folder in sorted(folders, key=lambda folder: (folder / PLAN).stat().st_mtime_ns, reverse=True):
+        with contextlib.suppress(InputError):
+            found.append(read_sweep(folder))
+    return found
 
 
 def sweep_status(stored: StoredSweep) -> Document:
@@ -54,7 +58,7 @@ def title(stored: StoredSweep) -> str:
     if stored.name:
         return stored.name
     ids = ", ".join(dict.fromkeys(job.id for job in stored.jobs if job.id))
-    keys = ", ".join(short_keys(stored.keys).values()) or "seed"
+    keys = " x ".join(short_keys(stored.keys).values()) or "seed"
     return f"{ids} over {keys}" if ids and len(stored.jobs) > 1 else ids or stored.kind
 
 
