@@ -16,12 +16,12 @@ def test_the_file_to_begin_with_becomes_a_check(
         "pasted_lab/__init__.py": "",
         "pasted_lab/best_step.py": capsys.readouterr().out,
         "conf/check/ahn/best_step.yaml": "# @package check\n_target_: pasted_lab.best_step.BestStep\n"
-        "dim: 5\ncontext: 20\n",
+        "d: 5\nn: 20\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
-    found = icl.check("ahn/best_step", dim=7, config_dir=tmp_path / "conf")
+    found = icl.check("ahn/best_step", d=7, config_dir=tmp_path / "conf")
     assert found["verdict"] == "holds" and found["control"]["rejected"]
     assert found["exact"]["risk"] == "2" and found["tries"]["holds"] == 20
