@@ -49,11 +49,13 @@ LAYERS = {
     "runs": {"runs"} | BOTTOM,
     "loggers": {"loggers", "config", "runs", "theory"} | BOTTOM,
     "tasks": {"tasks", "theory"} | BOTTOM,  # a law has its exact risk
+    "levels": {"levels", "tasks", "models", "theory"} | BOTTOM,
     "algorithms": {"algorithms", "tasks", "theory"} | BOTTOM,
     "models": {"models", "tasks", "theory"} | BOTTOM,
     "training": {"training", "tasks", "models", "theory", "runs", "config"} | BOTTOM,
     "callbacks": {
         "callbacks", "training", "loggers", "tasks", "models", "theory", "runs", "config",
+        "levels",
         "figures",  # draws the heatmaps
     } | BOTTOM,
     "checks": {"checks", "theory", "tasks", "models", "algorithms"} | BOTTOM,

@@ -1,15 +1,20 @@
-"""A column of metrics.csv for the ahn paper: the risk of a run's weights on the theorems' set S."""
+"""What ahn's theorems say of a run's weights: a column of metrics.csv, the risk on the set S; and for loggers
+exact levels and the least eigenvalue of the exact Hessian, which tells a minimum from a saddle where a
+gradient's norm cannot."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
-from icl.callbacks.metrics import DistanceToSet
+from icl.callbacks.metrics import DistanceToSet, WeightsCallback
+from icl.levels.ahn import Exact
 from icl.tasks.ahn.risk_on_s import risk_on_s
+from icl.tasks.law import Law
 from icl.training.module import EnsembleModule
 
 
@@ -24,3 +29,29 @@ class RiskOnS(DistanceToSet):
     def measure(self, pl_module: EnsembleModule, step: int) -> Mapping[str, Tensor]:
         with torch.no_grad():
             return {} if self._risk is None else {"risk_on_s": self._risk(pl_module.snapshot.model)}
+
+
+class Levels(WeightsCallback):
+    """Exact levels of the risk as constant series (`level/null`: at weights 0, `level/optimum`,
+    `level/saddle_1`: of equal steps), `excess`: the exact risk over the optimum, less 1, and `hessian/least`,
+    the least over the seeds. What no theorem gives is left out. At the end always."""
+
+    at_end = True
+
+    def __init__(self, count: int = 8, steps: Sequence[int] | None = None) -> None:
+        super().__init__(count, steps)
+        self._law: Law | None = None
+
+    def show(self, loggers: Sequence[Any], step: int, model: Any, law: Law, seeds: Sequence[int]) -> None:
+        found = self.of(model, law).at(model)
+        for logger in loggers if found else ():
+            logger.log_metrics(found, step)
+
+    def layers(self, model: Any, law: Law) -> list[list[tuple[float, float | None]]]:
+        return self.of(model, law).layers(model)
+
+    def of(self, model: Any, law: Law) -> Exact:
+        """Return what is exact of models of this kind, computed once for a law."""
+        if self._law is not law:
+            self._law, self._exact = law, Exact(model, law)
+        return self._exact

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import pytorch_lightning as pl
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from icl.errors import whole
 from icl.metrics import log_spaced_steps
+from icl.tasks.law import Law
 from icl.text import brief
 from icl.training.critical_point import CriticalPoint
 from icl.training.hooks import Row, RunCallback
@@ -57,6 +59,22 @@ class StepCallback(RunCallback, ABC):
     def on_weights(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
         if step in self._chosen or (self.at_end and step == pl_module.total_steps):
             self.at(trainer, pl_module, step)
+
+
+class WeightsCallback(StepCallback):
+    """Shows loggers something of the weights at chosen steps; a run shows its own loggers its own seeds."""
+
+    @abstractmethod
+    def show(self, loggers: Sequence[Any], step: int, model: Any, law: Law, seeds: Sequence[int]) -> None: ...
+
+    def layers(self, model: Any, law: Law) -> list[list[tuple[float, float | None]]]:
+        """Return a trained scalar and the theorem's, by replica and layer, for the table of layers."""
+        return []
+
+    def at(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
+        if not pl_module.row_steps:
+            module = pl_module
+            self.show(trainer.loggers, step, module.snapshot.model, module.law, module.seeds)
 
 
 class MetricCallback(StepCallback):

@@ -7,32 +7,29 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
+import torch
 from pytorch_lightning.loggers import Logger
 from torch import Tensor
 
-from icl.callbacks.weight_heatmaps import WeightHeatmaps
+from icl.callbacks.metrics import WeightsCallback
 from icl.loggers.lightning import WandbLogger
+from icl.loggers.names import LAYERS
 from icl.metrics import of_one_matrix
 from icl.runs.record import RunRecord
+from icl.training.module import model_in_float64
+from icl.training.plan import TrainingPlan
 
 Row = Mapping[str, Any]
 
 
 class RunLogger:
-    """Log one run, of `total` steps, to Lightning's loggers; `arrays` are its law's."""
+    """Log the run of a plan to Lightning's loggers."""
 
-    def __init__(
-        self,
-        loggers: Sequence[Logger],
-        heatmaps: Sequence[WeightHeatmaps],
-        arrays: Mapping[str, np.ndarray],
-        seeds: Sequence[int],
-        total: int,
-    ) -> None:
-        self._loggers, self._seeds = list(loggers), tuple(seeds)
-        self._heatmaps = [(heatmap, heatmap.chosen(total)) for heatmap in heatmaps]
-        self._arrays = arrays
-        self.weight_steps: Set[int] = set[int]().union(*(steps for _, steps in self._heatmaps))
+    def __init__(self, loggers: Sequence[Logger], plan: TrainingPlan) -> None:
+        self._loggers, self._plan, total = list(loggers), plan, plan.train.steps
+        own = [callback for callback in plan.callbacks if isinstance(callback, WeightsCallback)]
+        self._shown = [(one, one.chosen(total) | ({total} if one.at_end else set())) for one in own]
+        self.weight_steps: Set[int] = set[int]().union(*(steps for _, steps in self._shown))
         self._moving: set[str] = set()  # metrics that have not been 0 throughout
         self.has_diverged = False
 
@@ -40,10 +37,10 @@ class RunLogger:
         return self._loggers
 
     def weights(self, step: int, matrices: Mapping[str, Tensor]) -> None:
-        for heatmap, steps in self._heatmaps:
+        model = model_in_float64(self._plan.model, dict(matrices))
+        for callback, steps in self._shown:
             if step in steps:
-                stacks = {name: M.numpy() for name, M in matrices.items()}
-                heatmap.draw(self._loggers, step, stacks, self._arrays, self._seeds)
+                callback.show(self._loggers, step, model, self._plan.law, self._plan.seeds)
 
     def rows(self, rows: Sequence[Row]) -> None:
         """Log one step's rows: means, their band (least and greatest seed), means of what is one matrix's,
@@ -83,6 +80,23 @@ class RunLogger:
                 logger.log_weights(record.path / "weights.npz", kind, record.run["fingerprint"])
                 if verdicts:
                     logger.log_table("verdicts", columns, verdicts)
+                if layers := self._layers(record):
+                    logger.log_table("layers", [*LAYERS], layers)
+
+    def _layers(self, record: RunRecord) -> list[list[Any]]:
+        """Return the rows of the table of layers, from the weights that the record keeps of each step."""
+        plan, rows = self._plan, list[list[Any]]()
+        names = plan.model.parametrization.shapes()
+        for t, step in enumerate(record.weights["history_steps"].tolist()):
+            stacks = {name: torch.from_numpy(record.weights[f"{name}_history"][:, t]) for name in names}
+            model = model_in_float64(plan.model, stacks)
+            for each in (callback.layers(model, plan.law) for callback, _ in self._shown):
+                rows += [
+                    [step, seed, layer, *scalars]
+                    for seed, by_layer in zip(plan.seeds, each, strict=False)
+                    for layer, scalars in enumerate(by_layer)
+                ]
+        return rows
 
 
 def made_by(run: Mapping[str, Any]) -> dict[str, Any]:

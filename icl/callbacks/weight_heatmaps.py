@@ -6,23 +6,23 @@ R replicas.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytorch_lightning as pl
-from pytorch_lightning.loggers import Logger
 
-from icl.callbacks.metrics import StepCallback
+from icl.callbacks.metrics import WeightsCallback
 from icl.errors import InputError, one_of
 from icl.figures.heatmaps import free_of, heatmap_png, largest, panels_of, root_of
-from icl.training.module import EnsembleModule
+from icl.tasks.law import Law
+
+ALL = "weights/all"
 
 
-class WeightHeatmaps(StepCallback):
-    """Heatmaps at `count` log-spaced steps, or at `steps`: of all matrices or of `which`, of each seed or of
-    their mean, as the paper shows them.
+class WeightHeatmaps(WeightsCallback):
+    """One picture at each of `count` log-spaced steps, or at `steps`: of all matrices or of `which`, of each
+    seed or of their mean, as the paper shows them.
 
     A logger with `log_image` (W&B) or `add_image` (TensorBoard) gets pictures; below the folder of any other
     they are files.
@@ -42,40 +42,29 @@ class WeightHeatmaps(StepCallback):
             raise InputError(f"WeightHeatmaps.which={which}: must be a list of names")
         self.which = None if which is None else tuple(which)
         self.seeds = one_of("WeightHeatmaps.seeds", seeds, ("mean", "each"))
-        self._largest: dict[str, float] = {}  # entry of each matrix so far: its pictures' scale
+        self._largest = 0.0
 
-    def at(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
-        if not pl_module.row_steps:  # those of a run are drawn for its own loggers
-            matrices = pl_module.snapshot.matrices
-            arrays = {name: M.numpy() for name, M in matrices.items()}
-            self.draw(trainer.loggers, step, arrays, pl_module.law.arrays(), pl_module.seeds)
-
-    def draw(
-        self,
-        loggers: Sequence[Logger],
-        step: int,
-        matrices: Mapping[str, np.ndarray],
-        arrays: Mapping[str, np.ndarray],
-        seeds: Sequence[int],
-    ) -> None:
-        """Draw matrices (R, ..., rows, columns) for loggers, all steps on one scale.
-
-        `arrays` are the law's: a Sigma whitens A, masks of free entries are outlined.
-        """
+    def show(self, loggers: Sequence[Any], step: int, model: Any, law: Law, seeds: Sequence[int]) -> None:
+        """Draw all matrices on one scale, that of their largest entry so far. The law's Sigma whitens A, its
+        masks of free entries are outlined."""
+        matrices = {name: M.detach().numpy() for name, M in model.parametrization.matrices().items()}
         for name in self.which or ():
             if name not in matrices:
                 raise InputError(f"WeightHeatmaps.which: no matrix {name} (there are {', '.join(matrices)})")
-        free = free_of(arrays)
         shown = {name: matrices[name] for name in self.which or matrices}
-        for name, labelled in panels_of(shown, root_of(arrays), self.seeds, seeds, free).items():
-            matrix, _, seed = name.partition("/seed_")
-            self._largest[matrix] = max(self._largest.get(matrix, 0.0), largest(labelled.values()))
-            whose = f"seed {seed}" if seed else f"mean of {len(seeds)} seeds"
-            caption = f"{matrix}, {whose}, step {step}"
-            outlined = free.get(name.partition("/")[0])
-            png = heatmap_png(labelled, caption, vmax=self._largest[matrix], free=outlined)
+        arrays = law.arrays()
+        free, outlined = free_of(arrays), dict[str, np.ndarray]()
+        pictures: dict[str, dict[str, np.ndarray]] = {}
+        for key, labelled in panels_of(shown, root_of(arrays), self.seeds, seeds, free).items():
+            name, _, seed = key.partition("/")
+            pictures.setdefault(seed, {}).update(labelled)
+            outlined |= {label: free[name] for label in labelled if name in free}
+        self._largest = max(self._largest, *(largest(labelled.values()) for labelled in pictures.values()))
+        for seed, labelled in pictures.items():
+            caption = f"{seed.replace('_', ' ') or f'mean of {len(seeds)} seeds'}, step {step}"
+            png = heatmap_png(labelled, caption, vmax=self._largest, free=outlined)
             for logger in loggers:
-                _show(logger, step, f"weights/{name}", png, caption)
+                _show(logger, step, f"{ALL}/{seed}".rstrip("/"), png, caption)
 
 
 def _show(logger: Any, step: int, name: str, png: bytes, caption: str) -> None:

@@ -90,10 +90,10 @@ def heatmap_png(
     *,
     annotate: bool = True,
     vmax: float | None = None,
-    free: Array | None = None,
+    free: Mapping[str, Array] | None = None,
 ) -> bytes:
     """Draw the matrices side by side in one PNG, on one colour scale from -vmax to vmax (their largest
-    entry), the entries of the mask `free` outlined.
+    entry), the entries of the masks `free` outlined.
 
     Entries are written into matrices of at most 8 x 8 where they are at most 256 in all, without the zero
     before the point; entries that are not finite are grey.
@@ -125,9 +125,8 @@ def heatmap_png(
             row, column = divmod(index, columns)
             top = _TITLE + row * (_LABEL + _PANEL + _GAP) + _LABEL
             axes = figure.add_axes(place(_GAP + column * (_PANEL + _GAP), top, _PANEL))
-            image = heatmap(
-                axes, matrix / 10.0**power, label, bound / 10.0**power, entries=annotate and few, free=free
-            )
+            shown, mask = matrix / 10.0**power, (free or {}).get(label)
+            image = heatmap(axes, shown, label, bound / 10.0**power, entries=annotate and few, free=mask)
         scale = bound / 10.0**power
         bar = figure.colorbar(image, cax=figure.add_axes(place(width - _BAR, _TITLE + _LABEL, 0.1)))
         bar.set_ticks([-scale, 0, scale], labels=[entry_text(entry) for entry in (-scale, 0, scale)])

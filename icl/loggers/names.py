@@ -9,6 +9,7 @@ from icl.redact import redact
 from icl.runs.fingerprint import SEEDS, has_no_effect
 
 SYMBOLS = {"task.context": "n", "task.dim": "d"}  # of the papers; else a key's last part
+LAYERS = ("step", "seed", "layer", "trained", "exact")  # columns of the table of layers
 _IN_THE_NAME = ("experiment", "check", "figure", "name", "checkpoint")
 _LONGEST = 115  # W&B takes 128 characters
 

@@ -52,7 +52,7 @@ def test_watching_changes_nothing_that_is_trained(make_plan: MakePlan) -> None:
 def test_heatmaps_are_files_beside_the_metrics(make_plan: MakePlan, tmp_path: Path) -> None:
     fit(make_plan, [WeightHeatmaps(steps=[1, STEPS])], CSVLogger(tmp_path, name=None, version="run"))
     found = sorted((tmp_path / "run" / "weights").glob("*.png"))
-    assert [path.name for path in found] == ["A-00000001.png", "A-00000012.png"]
+    assert [path.name for path in found] == ["all-00000001.png", "all-00000012.png"]
     first, last = (np.asarray(Image.open(path).convert("RGB")) for path in found)
     assert not np.array_equal(first, last)
 
@@ -75,7 +75,7 @@ class Pictures(pl.loggers.Logger):
         self.images.append((key, step))
 
 
-@pytest.mark.parametrize(("seeds", "names"), [("mean", ["A"]), ("each", ["A/seed_0", "A/seed_1"])])
+@pytest.mark.parametrize(("seeds", "names"), [("mean", ["all"]), ("each", ["all/seed_0", "all/seed_1"])])
 def test_heatmaps_of_seeds(make_plan: MakePlan, seeds: str, names: list[str]) -> None:
     logger = Pictures()
     fit(make_plan, [WeightHeatmaps(2, which=["A"], seeds=seeds)], logger)

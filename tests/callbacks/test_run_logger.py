@@ -38,13 +38,13 @@ class RecordingLogger(Logger):
         self.settings.append(params)
 
 
-def followed(plan: TrainingPlan, loggers: list[RecordingLogger], *pictures: WeightHeatmaps) -> Any:
+def followed(plan: TrainingPlan, loggers: list[RecordingLogger]) -> Any:
     """Open a new one of `loggers` for each attempt."""
 
     @contextlib.contextmanager
     def follow(attempt: int) -> Iterator[list[RunLogger]]:
         loggers.append(RecordingLogger())
-        yield [RunLogger(loggers[-1:], pictures, plan.law.arrays(), plan.seeds, 12)]
+        yield [RunLogger(loggers[-1:], plan)]
 
     return follow
 
@@ -52,13 +52,13 @@ def followed(plan: TrainingPlan, loggers: list[RecordingLogger], *pictures: Weig
 def test_what_a_logger_gets_of_a_run_once(make_plan: Any) -> None:
     loggers: list[RecordingLogger] = []
     plan = make_plan(callbacks={"more": [WeightHeatmaps(2)]})
-    follow = followed(plan, loggers, WeightHeatmaps(2))
+    follow = followed(plan, loggers)
     live, cached = (train_one(plan, observe=follow) for _ in range(2))
     assert not live.cached and cached.cached
     (logger,) = loggers
-    captions = [f"A, mean of 2 seeds, step {step}" for step in (1, 12)]
+    captions = [f"mean of 2 seeds, step {step}" for step in (1, 12)]
     mine = [(step, name, *caption) for step, name, caption in logger.pictures]
-    assert mine == [(step, "weights/A", caption) for step, caption in zip((1, 12), captions, strict=True)]
+    assert mine == [(step, "weights/all", caption) for step, caption in zip((1, 12), captions, strict=True)]
     assert {"commit", "dirty", "versions", "threads"} <= set(logger.settings[-1])
     curves = [(step, scalars) for step, scalars in logger.scalars if "mean/loss" in scalars]
     assert [step for step, _ in curves] == list(range(13))
@@ -90,7 +90,7 @@ def test_what_a_callback_logs_stands_at_its_optimizer_step(
 
     @contextlib.contextmanager
     def follow(attempt: int) -> Iterator[list[RunLogger]]:
-        yield [RunLogger([csv], [], {}, plan.seeds, 12)]
+        yield [RunLogger([csv], plan)]
 
     on_step_end = Checkpoints.on_step_end
 

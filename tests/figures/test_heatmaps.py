@@ -69,7 +69,8 @@ def test_a_law_of_dynamical_systems_has_its_weights_seen_as_the_papers_with_patt
 
 def test_free_entries_are_outlined():
     matrix, free = np.zeros((3, 3)), np.eye(3, dtype=bool)
-    plain, marked = (heatmap_png({"M": matrix}, "", annotate=False, free=mask) for mask in (None, free))
+    masks = (None, {"M": free})
+    plain, marked = (heatmap_png({"M": matrix}, "", annotate=False, free=mask) for mask in masks)
     for row, column in [(0, 1), (1, 1), (1, 2), (2, 1)]:
         np.testing.assert_array_equal(entry(marked, row, column), entry(plain, row, column))
         at_edge = [(entry(marked, row, column, x) != entry(plain, row, column, x)).any() for x in EDGE]

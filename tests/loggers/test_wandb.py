@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from icl.loggers import lightning, wandb_run
+from icl.loggers.names import LAYERS
 from tests.commands import TINY, Run
 from tests.loggers.loopback import Loopback
 from tests.loggers.wandb_file import records
@@ -74,8 +75,14 @@ def test_the_run_in_wandbs_own_file(offline: tuple[Path, Command]) -> None:
     end, loss = by_step[4], made["metrics"]["loss"]
     assert end["mean/loss"] == pytest.approx(loss["mean"])
     assert {end["seed/0/loss"], end["seed/1/loss"]} == {end["mean_band/loss/low"], end["mean_band/loss/high"]}
-    captions = [row["weights/A/captions"] for row in rows if "weights/A/captions" in row]
-    assert captions[-1] == ["A, mean of 2 seeds, step 4"]
+    captions = [row["weights/all/captions"] for row in rows if "weights/all/captions" in row]
+    assert captions[-1] == ["mean of 2 seeds, step 4"]
+    decides = [row for row in rows if "level/optimum" in row]
+    assert [row["trainer/global_step"] for row in decides] == [0, 4]
+    assert [row["level/optimum"] for row in decides] == pytest.approx([12138645 / 90852389] * 2)
+    assert all(row["excess"] > 0 > row["hessian/least"] for row in decides)
+    (layers,) = (json.loads(path.read_text()) for path in log.parent.glob("files/media/table/layers*.json"))
+    assert layers["columns"] == [*LAYERS] and {row[0] for row in layers["data"]} == {0, 1, 2, 3, 4}
     models = [artifact for artifact in told(log, "artifact") if artifact.type == "model"]
     ((kept,),) = [model.manifest.contents for model in models]
     assert (models[0].name, kept.path) == ("ahn-theorem3", "weights.npz")

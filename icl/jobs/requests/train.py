@@ -170,17 +170,15 @@ class TrainRequest:
         if not session.logger:
             yield []
             return
-        from icl.callbacks import WeightHeatmaps
         from icl.callbacks.run_logger import RunLogger
         from icl.loggers.lightning import WandbLogger, build_loggers
 
-        heatmaps = [callback for callback in plan.callbacks if isinstance(callback, WeightHeatmaps)]
         loggers = build_loggers(session.logger, **self._names(session, attempt))
         for logger in loggers:
             if isinstance(logger, WandbLogger):
                 logger.notify = session.info
             logger.log_hyperparams(redact(dict(self.config.stored)))
-        observer = RunLogger(loggers, heatmaps, plan.law.arrays(), plan.seeds, plan.train.steps)
+        observer = RunLogger(loggers, plan)
         failed = True
         try:
             yield [observer]

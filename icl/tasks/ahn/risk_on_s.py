@@ -31,22 +31,22 @@ def risk_on_s(model: Any, law: Law) -> RiskFunction | None:
         risks = {n: InvariantRisk(law.dim, n, family.layers, with_b) for n in set(law.context_R)}
     except ValueError:
         return None  # too deep for the exact polynomial
-    Sigma_RDD, context_R = law.Sigma_RDD, law.context_R
 
     def risk(model: Model) -> Tensor:
-        A_RLDD, B_RLDD = model.parametrization.sparse_weights()
-        values = []
-        for r, n in enumerate(context_R):
-            if with_b and B_RLDD is not None:
-                full_LDD = torch.cat([B_RLDD[r], torch.zeros_like(A_RLDD[r, :1])])
-                a_L, beta_L = scalars_on_s(A_RLDD[r], Sigma_RDD[r], full_LDD)
-                values.append(risks[n].value(a_L.tolist(), beta_L.tolist()[:-1]))
-            else:
-                a_L, _ = scalars_on_s(-A_RLDD[r], Sigma_RDD[r])
-                values.append(risks[n].value(a_L.tolist()))
+        each = zip(law.context_R, *(x_RL.tolist() for x_RL in scalars_of(model, law)), strict=True)
+        values = [risks[n].value(a_L, beta_L[:-1] if with_b else ()) for n, a_L, beta_L in each]
         return torch.tensor(values, dtype=torch.float64)
 
     return risk
+
+
+def scalars_of(model: Model, law: Any) -> tuple[Tensor, Tensor]:
+    """Return a_RL and beta_RL of a sparse model: the nearest point of S."""
+    A_RLDD, B_RLDD = model.parametrization.sparse_weights()
+    if B_RLDD is None:
+        return scalars_on_s(-A_RLDD, law.Sigma_RDD)
+    full_RLDD = torch.cat([B_RLDD, torch.zeros_like(A_RLDD[:, :1])], 1)
+    return scalars_on_s(A_RLDD, law.Sigma_RDD, full_RLDD)
 
 
 def scalars_on_s(A_LDD: Tensor, Sigma: Tensor, B_LDD: Tensor | None = None) -> tuple[Tensor, Tensor]:

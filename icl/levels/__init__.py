@@ -1,0 +1,1 @@
+"""Exact levels of the risk, and how near weights are to them."""

@@ -1,0 +1,129 @@
+"""Exact levels of the risk that theorems give, and what tells how near weights are to them.
+
+R replicas, L layers, D covariates, K entries of a matrix.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icl.models.parametrizations import Full, MultiHead
+from icl.random import generator
+from icl.tasks.ahn.risk_on_s import risk_on_s, scalars_of
+from icl.tasks.law import Law
+from icl.tasks.linear_regression import is_linear_regression
+from icl.tasks.quadratic import QuadraticRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk
+
+NEWTON_STEPS = 100
+ATTAINED = 1e-12  # of E t'^2: so near to the convex bound the weights that were found attain it
+
+
+class Exact:
+    """What theory says of a model's weights under a law; `levels` by name, means over replicas."""
+
+    def __init__(self, model: Any, law: Law) -> None:
+        family, self.law = model.parametrization, law
+        self.risk, on_s = law.exact_risk(model), risk_on_s(model, law)
+        self.shared = getattr(family, "shared", False)
+        self.sets: list[InvariantRisk] = []  # S of ahn's Theorems 3 and 4, of each replica
+        self.steps_RL: list[list[float]] = []  # of the optimum on S, in rising order
+        self.levels: dict[str, float] = {}
+        known = self.risk or on_s
+        if known is not None:
+            zero = model.on(family.sharing([torch.zeros_like(M) for M in family.parameters()]))
+            self.levels["level/null"] = float(known(zero).mean())
+        dim, layers, contexts = law.dim, family.layers, law.context_R
+        if on_s is not None:
+            with_b = family.with_b and layers > 1
+            by_context = {n: InvariantRisk(dim, n, layers, with_b) for n in set(contexts)}
+            self.sets = [by_context[n] for n in contexts]
+        if self.sets and not family.with_b and layers > 1 and (self.risk is not None or not self.shared):
+            a_R, risks = np.array([best_equal_step(one) for one in self.sets]).T.tolist()
+            # Separate layers gain on equal ones always; a shared layer only where a rotation does.
+            if not self.shared or max(self._of_shared_layer(_at_equal_steps(model, law, a_R))) < 0:
+                self.levels["level/saddle_1"] = float(np.mean(risks))
+        if self.sets and not self.sets[0].with_b and not self.shared:
+            best = {n: one.optimum() for n, one in zip(contexts, self.sets, strict=True)}
+            self.steps_RL = [best[n].a_L.tolist() for n in contexts]
+            self.levels["level/optimum"] = float(np.mean([best[n].risk for n in contexts]))
+        elif layers == 1 and self.risk is not None and type(family) in (Full, MultiHead):
+            bounds = [_attained(one, getattr(family, "heads", 1)) for one in _quadratic(law)]
+            if None not in bounds:
+                self.levels["level/optimum"] = float(np.mean(bounds))  # type: ignore[arg-type]
+
+    def at(self, model: Any) -> dict[str, float]:
+        """Return the levels, and at these weights the excess and the Hessian's least eigenvalue."""
+        found = dict(self.levels)
+        if self.risk is not None and "level/optimum" in found:
+            with torch.no_grad():
+                found["excess"] = float(self.risk(model).mean()) / found["level/optimum"] - 1
+        if (least_R := self._curvatures(model)) is not None:
+            found["hessian/least"] = min(least_R)
+        return found
+
+    def layers(self, model: Any) -> list[list[tuple[float, float | None]]]:
+        """Return the scalar of each layer on S beside the optimum's, by replica, in rising order."""
+        if not self.sets:
+            return []
+        trained_RL = scalars_of(model, self.law)[0].sort(-1)[0].tolist()
+        exact_RL: Any = self.steps_RL or [[None] * len(a_L) for a_L in trained_RL]
+        return [list(zip(*both, strict=True)) for both in zip(trained_RL, exact_RL, strict=True)]
+
+    def _curvatures(self, model: Any) -> list[float] | None:
+        """Return the least eigenvalue of the exact Hessian by replica: on S, in the scalars a and beta, or of
+        a shared layer in all its entries."""
+        if self.shared:
+            return self._of_shared_layer(model) if self.risk is not None else None
+        if not self.sets:
+            return None
+        a_RL, beta_RL = scalars_of(model, self.law)
+        return [
+            float(np.linalg.eigvalsh(one.derivatives(a, beta[:-1] if one.with_b else ()).hessian_VV)[0])
+            for one, a, beta in zip(self.sets, a_RL.tolist(), beta_RL.tolist(), strict=True)
+        ]
+
+    def _of_shared_layer(self, model: Any) -> list[float]:
+        family = model.parametrization
+        (A_R1DD,) = (M.detach() for M in family.matrices().values())
+        flat_RK = A_R1DD.flatten(1)
+
+        def risk(flat_RK: Tensor) -> Tensor:
+            return self.risk(model.on(family.sharing([flat_RK.view_as(A_R1DD)]))).sum()  # type: ignore[misc]
+
+        hessian_RKRK: Any = torch.autograd.functional.hessian(risk, flat_RK)
+        return [float(torch.linalg.eigvalsh(hessian_RKRK[r, :, r])[0]) for r in range(len(flat_RK))]
+
+
+def best_equal_step(on_s: InvariantRisk) -> tuple[float, float]:
+    """Return the best a where all layers are a Sigma^-1, and its risk E tr (I - a W)^2L, convex in a."""
+    s_J, weight_J, power = on_s.nodes_J, on_s.weights_J, 2 * on_s.layers
+    a = 0.0
+    for _ in range(NEWTON_STEPS):  # of a convex polynomial
+        left_J = 1 - a * s_J
+        slope = weight_J @ (s_J * left_J ** (power - 1))
+        a += float(slope / ((power - 1) * (weight_J @ (s_J**2 * left_J ** (power - 2)))))
+    return a, float(weight_J @ (1 - a * s_J) ** power)
+
+
+def _at_equal_steps(model: Any, law: Any, a_R: list[float]) -> Any:
+    A_RDD = torch.tensor(a_R, dtype=torch.float64)[:, None, None] * torch.linalg.inv(law.Sigma_RDD)
+    return model.on(model.parametrization.sharing([A_RDD[:, None]]))
+
+
+def _quadratic(law: Any) -> list[QuadraticRisk]:
+    """Return the risk of one layer of each replica, [] where it is another."""
+    if is_linear_regression(law):
+        return [QuadraticRisk.linear_regression(**law.risk_arguments(r)) for r in range(len(law.context_R))]
+    found = getattr(law, "quadratic_risk", None)
+    return [] if found is None else [found]
+
+
+def _attained(risk: QuadraticRisk, heads: int) -> float | None:
+    """Return the least risk of any heads if so many attain it, as weights that are found show."""
+    best = risk.best_with_heads(heads, generator(0, "search"), restarts=4)
+    return risk.convex_bound().value if best.gap <= ATTAINED * risk.constant else None
