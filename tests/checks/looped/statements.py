@@ -28,6 +28,13 @@ ODD = [
     Odd("looped/scalar_is_saddle", {"context": 14, "most": 16}, "fails", {"first_context": "15"}),
     Odd("looped/scalar_is_saddle", {"context": 2, "dim": 5, "most": 1}, "fails"),
     Odd("looped/scalar_is_saddle", {"layers": 1, "most": 1}, "fails"),
+    Odd("looped/long_prompts", {"layers": 8, "context": 1}, exact={"limit_curvature": "-680249880"}),
+    Odd("looped/long_prompts", {"dim": 20, "layers": 4}, exact={"first_context": "38"}),
+    Odd(
+        "looped/long_prompts", {"dim": 5, "layers": 4, "context": 1}, exact={"limit_curvature": "-4904"}
+    ),
+    Odd("looped/two_loops", {"last": 13}, "fails", {"last": "1"}),
+    Odd("looped/two_loops", {"last": 15}, "fails", {"last": "-1"}),
     Odd("looped/symmetric_optimum_is_scalar", {"context": 1, "layers": 3}),
     Odd("looped/symmetric_optimum_is_scalar", {"context": 2, "layers": 8}),
     Odd("looped/symmetric_optimum_is_scalar", {"dim": 3, "layers": 3}, "undecided"),
@@ -46,6 +53,8 @@ MUTANTS = [
     Mutant("looped/gain", "gain > 0", "gain > 1", "undecided"),
     Mutant("looped/gain", "(wrong) / least", "(wrong) / least / 2", "undecided"),
     Mutant("looped/scalar_is_saddle", "antisymmetric_curvature, step", "symmetric_curvature, step"),
+    Mutant("looped/long_prompts", "-evaluate(first.anti", "evaluate(first.anti"),
+    Mutant("looped/two_loops", "least = all(", "least = not all(", "undecided"),
     Mutant("looped/symmetric_optimum_is_scalar", "above = symm", "above = not symm", "undecided"),
     Mutant("looped/loops_beyond_training", "found.a, found.b) for", "found.a, 2 * found.b) for"),
     Mutant("looped/shift", "at(terms, scale * a * mean", "at(terms, scale * scale * scale * a * mean"),

@@ -5,17 +5,19 @@ from itertools import product
 
 import numpy as np
 import pytest
-from flint import fmpq, fmpq_poly
+from flint import arb, ctx, fmpq, fmpq_poly
 
+from icl.checks.looped.settings import SADDLE_FROM
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.theory.looped.descent import descend
 from icl.theory.looped.equal_steps import EqualSteps
+from icl.theory.looped.long_prompts import goe_moment, last_change, limit_curvature
 from icl.theory.looped.plane import coefficients, risk
 from icl.theory.looped.search import best_rotation, risk_of, rounded
 from icl.theory.looped.symmetric import scalar_is_least, symmetric_are_above
 from icl.theory.looped.weighted import plane_risk
 from icl.theory.rationals import rational
-from icl.theory.roots import is_positive, least, near, real_roots
+from icl.theory.roots import evaluate, is_positive, least, near, real_roots
 
 SIZES = [(1, 3), (2, 2), (3, 4), (14, 3), (20, 2), (7, 5), (1000, 6)]
 A_DD = np.array([[0.7, -0.2], [0.35, 0.9]])
@@ -100,3 +102,27 @@ def test_roots_are_counted_and_enclosed() -> None:
     assert (root**5).contains(2) and root.rad() < 1e-15
     where, value = least(fmpq_poly([0, 0, -2, 0, 1]) + fmpq_poly([0, fmpq(1, 10)]))  # two minima
     assert where < 0 and value < -1
+
+
+@pytest.mark.parametrize(("d", "L"), [(2, 2), (2, 6), (3, 3), (5, 4), (10, 2)])
+def test_the_curvature_comes_to_its_limit(d, L) -> None:
+    steps, n = EqualSteps(d, 10**12, L), fmpq(10**12)
+    with ctx.workprec(1024):
+        found = evaluate(steps.antisymmetric_curvature, steps.optimum[0]) * arb(n) ** (L - 1)
+    assert float(found) == pytest.approx(float(limit_curvature(L)(d)), rel=1e-8)
+
+
+@pytest.mark.parametrize("powers", [(2,), (4,), (6,), (1, 1), (2, 2), (3, 1), (4, 2), (3, 3)])
+def test_moments_of_gaussian_matrices_are_those_of_draws(powers) -> None:
+    rng = np.random.default_rng(3)
+    X_NDD = rng.standard_normal((200_000, 3, 3))
+    X_NDD = (X_NDD + X_NDD.mT) / np.sqrt(2)
+    traces = [np.linalg.matrix_power(X_NDD, k).trace(axis1=1, axis2=2) for k in powers]
+    drawn = np.prod(traces, axis=0)
+    assert abs(drawn.mean() - float(goe_moment(powers)(3))) < 5 * drawn.std() / len(drawn) ** 0.5
+
+
+@pytest.mark.parametrize(("d", "L"), [(d, L) for d, L in SADDLE_FROM if L < 5])
+def test_the_first_saddle_is_the_last_change_of_sign(d, L) -> None:
+    """Compare with the table of signs at single context lengths."""
+    assert int(last_change(d, L).floor().unique_fmpz()) + 1 == SADDLE_FROM[d, L]

@@ -1,0 +1,90 @@
+"""The curvature at the best multiple of I along an antisymmetric matrix: its limit, its last change of sign.
+
+G = I + X / sqrt(n) as n grows, X symmetric and Gaussian with variance 1 off the diagonal and 2 on it (GOE).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from flint import Ordering, arb, fmpq, fmpq_mpoly_ctx, fmpq_poly
+
+from icl.theory.looped.equal_steps import EqualSteps
+from icl.theory.roots import real_roots
+
+RING = fmpq_mpoly_ctx.get(["a", "n"], Ordering.lex)
+D = fmpq_poly([0, 1])
+
+
+@cache
+def goe_moment(powers: tuple[int, ...]) -> fmpq_poly:
+    """Return E prod_i tr X^(k_i) as a polynomial in d, by Stein's identity for one X; `powers` fall."""
+    if not powers or powers[0] == 0:
+        return D ** len(powers)
+    k, others = powers[0], powers[1:]
+
+    def mean(*parts: int) -> fmpq_poly:
+        return goe_moment(tuple(sorted(parts, reverse=True)))
+
+    total = fmpq_poly()
+    if k > 1:
+        total = (k - 1) * mean(k - 2, *others)
+        total += sum((mean(i, k - 2 - i, *others) for i in range(k - 1)), fmpq_poly())
+    for j, power in enumerate(others):
+        if power:
+            total += 2 * power * mean(k + power - 2, *others[:j], *others[j + 1 :])
+    return total
+
+
+def limit_curvature(layers: int) -> fmpq_poly:
+    """Return c_oo, to which n^(L - 1) c(a*) tends, as a polynomial in d.
+
+    c = E sum_(p != q) ((g_p + g_q)^2 h_L^2 / 2 - L g_p g_q h_(2L-1)) / d(d - 1), h_k the sum of m_p^i
+    m_q^(k-1-i), and m = 1 - a* g = -x / sqrt(n) + O(1 / n), g = 1 + O(1 / sqrt n).
+    """
+    top = 2 * layers - 2
+    total = -layers * goe_moment((top,))
+    for k in range(top + 1):
+        weight = 2 * min(k + 1, top + 1 - k) - layers
+        total += weight * goe_moment(tuple(sorted((k, top - k), reverse=True)))
+    return total / (D * (D - 1))
+
+
+def negative_from(poly: fmpq_poly, first: int) -> bool:
+    """Return whether no coefficient in powers of d - `first` is positive: a proof for every d."""
+    shifted = poly(fmpq_poly([first, 1]))
+    return shifted(0) < 0 and all(c <= 0 for c in shifted.coeffs())
+
+
+def last_change(dim: int, layers: int) -> arb:
+    """Return the largest real n at which the curvature at the best a I may change its sign.
+
+    It is d, or the largest real root of the resultant in a of df(aI)/da and c(a).
+    For real n > d - 1 Wishart's law exists and f(aI) is strictly convex in a, so that a* moves continuously.
+    """
+    f0 = in_both(layers, lambda n: EqualSteps(dim, n, layers).polynomial)
+    c = in_both(layers, lambda n: EqualSteps(dim, n, layers).antisymmetric_curvature)
+    roots = real_roots(in_context(f0.derivative("a").resultant(c, "a")))
+    return max([arb(dim), *roots], key=float)
+
+
+def in_both(layers: int, at: Callable[[int], fmpq_poly]) -> Any:
+    """Return n^2L times a polynomial in a as one in a and n, interpolated: of degree 2L in n at most."""
+    a, n = RING.gens()
+    nodes, total = range(1, 2 * layers + 2), RING.constant(0)
+    for node in nodes:
+        basis, scale = RING.constant(1), fmpq(1, node ** (2 * layers))
+        for other in nodes:
+            if other != node:
+                basis, scale = basis * (n - other), scale * (node - other)
+        for power, entry in enumerate(at(node).coeffs()):
+            total += basis * a**power * (entry / scale)
+    return total
+
+
+def in_context(poly: Any) -> fmpq_poly:
+    """Return a polynomial of the ring without a as one in n."""
+    degrees = {int(powers[1]): value for powers, value in poly.terms()}
+    return fmpq_poly([degrees.get(i, fmpq(0)) for i in range(max(degrees, default=-1) + 1)])
