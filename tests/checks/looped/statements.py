@@ -30,9 +30,7 @@ ODD = [
     Odd("looped/scalar_is_saddle", {"layers": 1, "most": 1}, "fails"),
     Odd("looped/long_prompts", {"layers": 8, "context": 1}, exact={"limit_curvature": "-680249880"}),
     Odd("looped/long_prompts", {"dim": 20, "layers": 4}, exact={"first_context": "38"}),
-    Odd(
-        "looped/long_prompts", {"dim": 5, "layers": 4, "context": 1}, exact={"limit_curvature": "-4904"}
-    ),
+    Odd("looped/long_prompts", {"dim": 5, "layers": 4, "context": 1}, exact={"limit_curvature": "-4904"}),
     Odd("looped/two_loops", {"last": 13}, "fails", {"last": "1"}),
     Odd("looped/two_loops", {"last": 15}, "fails", {"last": "-1"}),
     Odd("looped/symmetric_optimum_is_scalar", {"context": 1, "layers": 3}),
