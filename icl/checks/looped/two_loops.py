@@ -8,7 +8,7 @@ from flint import fmpq_poly
 
 from icl.checks.statement import Blurred, Measured, Statement, setting
 from icl.theory.looped.equal_steps import EqualSteps
-from icl.theory.looped.long_prompts import in_both, in_context, last_change
+from icl.theory.looped.long_prompts import in_both, in_context, last_change, nodes
 from icl.theory.looped.plane import coefficients
 from icl.theory.looped.symmetric import scalar_is_least
 from icl.theory.roots import evaluate
@@ -50,7 +50,9 @@ class TwoLoops(Statement):
     def _symmetric_above(self) -> bool:
         """Prove, for n >= 1, that the coefficient of h^2 has no real root a and a positive leading term, and
         that the coefficient of h^4 is positive."""
-        square, fourth = (in_both(2, lambda n, k=k: coefficients(2, n)[0, k]) for k in (2, 4))
-        leading = in_both(2, lambda n: fmpq_poly([coefficients(2, n)[0, 2].leading_coefficient()]))
+        terms = {n: coefficients(2, n) for n in nodes(2)}
+        square, fourth = (in_both(2, {n: one[0, k] for n, one in terms.items()}) for k in (2, 4))
+        leading = {n: fmpq_poly([one[0, 2].leading_coefficient()]) for n, one in terms.items()}
         no_root = all(c <= 0 for c in in_context(square.discriminant("a")).coeffs())
-        return no_root and all(c >= 0 for poly in (leading, fourth) for c in in_context(poly).coeffs())
+        positive = (in_both(2, leading), fourth)
+        return no_root and all(c >= 0 for poly in positive for c in in_context(poly).coeffs())

@@ -5,7 +5,6 @@ G = I + X / sqrt(n) as n grows, X symmetric and Gaussian with variance 1 off the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -64,22 +63,28 @@ def last_change(dim: int, layers: int) -> arb:
     It is d, or the largest real root of the resultant in a of df(aI)/da and c(a).
     For real n > d - 1 Wishart's law exists and f(aI) is strictly convex in a, so that a* moves continuously.
     """
-    f0 = in_both(layers, lambda n: EqualSteps(dim, n, layers).polynomial)
-    c = in_both(layers, lambda n: EqualSteps(dim, n, layers).antisymmetric_curvature)
+    steps = {n: EqualSteps(dim, n, layers) for n in nodes(layers)}
+    f0 = in_both(layers, {n: one.polynomial for n, one in steps.items()})
+    c = in_both(layers, {n: one.antisymmetric_curvature for n, one in steps.items()})
     roots = real_roots(in_context(f0.derivative("a").resultant(c, "a")))
     return max([arb(dim), *roots], key=float)
 
 
-def in_both(layers: int, at: Callable[[int], fmpq_poly]) -> Any:
-    """Return n^2L times a polynomial in a as one in a and n, interpolated: of degree 2L in n at most."""
+def nodes(layers: int) -> range:
+    """Return context lengths, one more than the degree in n of n^2L times a mean of degree 2L."""
+    return range(1, 2 * layers + 2)
+
+
+def in_both(layers: int, values: dict[int, fmpq_poly]) -> Any:
+    """Return n^2L times a polynomial in a, given at each node, as one in a and n."""
     a, n = RING.gens()
-    nodes, total = range(1, 2 * layers + 2), RING.constant(0)
-    for node in nodes:
+    total = RING.constant(0)
+    for node, value in values.items():
         basis, scale = RING.constant(1), fmpq(1, node ** (2 * layers))
-        for other in nodes:
+        for other in values:
             if other != node:
                 basis, scale = basis * (n - other), scale * (node - other)
-        for power, entry in enumerate(at(node).coeffs()):
+        for power, entry in enumerate(value.coeffs()):
             total += basis * a**power * (entry / scale)
     return total
 
