@@ -5,17 +5,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from icl.cli import main
-from icl.cli.runs import USAGE
+from icl.cli.help import VERBS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
-COMMAND = re.compile(r"(\.venv/bin/)?icl (train|check|figure|reproduce|report|runs|sweep|clean) \S*=")
+COMMAND = re.compile(r"(\.venv/bin/)?icl (train|check|figure|reproduce|report|runs|sweep|clean) \S*[=/]")
 
 
 def commands() -> Iterator[str]:
     """Yield every line that begins with icl, without its comment."""
     texts = [page.read_text("utf-8") for page in PAGES]
-    texts.append(USAGE)
+    texts += ["\n".join(verb.examples) for verb in VERBS.values()]
     for line in (line.strip() for text in texts for line in text.splitlines()):
         if COMMAND.match(line):
             yield line.partition(" #")[0]
