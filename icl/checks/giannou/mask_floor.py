@@ -67,7 +67,7 @@ class MaskFloor(Statement):
         rng, d, n = Random(self.seed), self.dim, min(self.context, 2 * self.dim + 2)
         theta = [fmpq(rng.randint(10, 40), 100) for _ in range(2 * COMPARED)]
         X = fmpq_mat(d, n + 1, [fmpq(rng.choice((-1, 1)) * rng.randint(1, 9), 5) for _ in range(d * (n + 1))])
-        w = fmpq_mat(d, 1, [rng.choice((-1, 1)) * rng.randint(1, 9) for _ in range(d)])
+        w = fmpq_mat(d, 1, [rng.randint(1, 9) * (1 if X[i, n] > 0 else -1) for i in range(d)])  # y_q > 0
         labels = (w.transpose() * X).entries()
         H = {"x": X, "y": fmpq_mat([[*labels[:-1], fmpq(0)]])}
         for layer in layers_of(theta, n):

