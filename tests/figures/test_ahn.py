@@ -62,16 +62,6 @@ def test_figure_3_on_s(trained, law_of_context, monkeypatch):
 # Figures 6 and 7: losses of weights and of descent
 
 
-def test_losses_beyond_the_panel_are_arrows_and_zeros_are_left_out():
-    for id, last in (("ahn/fig6", 8), ("ahn/fig7", 3)):
-        figure, records = base(id)
-        mean, median = figure.picture(records).axes
-        (arrow,) = [line for line in mean.lines if line.get_marker() == r"$\uparrow$"]
-        assert list(arrow.get_xdata()) == [last] and mean.get_ylim()[1] == figure.ceiling
-        if id == "ahn/fig6":
-            assert [list(x.get_xdata()) for x in median.lines if x.get_label() == "OLS, whitened"] == [[2]]
-
-
 def test_a_mean_that_one_context_makes_decides_nothing():
     """Put 15 % of all differences in one context; by its standard error alone the mean would still decide."""
     terms_C = -np.random.default_rng(0).lognormal(0, 0.5, CONTEXTS)

@@ -11,37 +11,23 @@ from tests.records import record
 HOLDS, FAILS, OPEN = "holds", "fails", "undecided"
 
 
-def scaled(name, factor, at=...):
-    """Multiply an array, or a part of it."""
+def put(name, value, at=...):
+    """Write a value, or a function of what is there, into an array or a part of it."""
 
     def change(arrays):
         y = np.array(arrays[name], dtype=float)
-        y[at] *= factor
+        y[at] = value(y[at]) if callable(value) else value
         return {name: y}
 
     return change
+
+
+def scaled(name, factor, at=...):
+    return put(name, lambda y: factor * y, at)
 
 
 def moved(name, by, at=...):
-    """Add to an array, or to a part of it."""
-
-    def change(arrays):
-        y = np.array(arrays[name], dtype=float)
-        y[at] += by
-        return {name: y}
-
-    return change
-
-
-def put(name, value, at=...):
-    """Write into an array, or into a part of it."""
-
-    def change(arrays):
-        y = np.array(arrays[name], dtype=float)
-        y[at] = value
-        return {name: y}
-
-    return change
+    return put(name, lambda y: y + by, at)
 
 
 def both(*changes):
@@ -119,10 +105,8 @@ def encoders(excess):
 def ladder(means):
     """Let stacks of one layer, of two and so on have these losses in every seed."""
     named = {f"kappa1_unmasked_L{n}": np.full(5, mean) for n, mean in enumerate(means, 1)}
-    parts = {"mean": 1, "error": 1e-9, "tail": 0}
-    return lambda arrays: {
-        f"{name}_{of}": y * size for name, y in named.items() for of, size in parts.items()
-    }
+    sizes = {"mean": 1, "error": 1e-9, "tail": 0}
+    return lambda arrays: {f"{k}_{of}": y * size for k, y in named.items() for of, size in sizes.items()}
 
 
 def newton(order):

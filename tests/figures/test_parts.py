@@ -9,14 +9,12 @@ from matplotlib import rc_context
 
 from icl.errors import InputError
 from icl.figures import style
-from icl.figures.arrays import metric
 from icl.figures.claims import Claim
 from icl.figures.figure import Figure, Layout
 from icl.figures.files import svg
 from icl.figures.style import BLUE
 from icl.jobs.requests.figure import _claim_document
 from icl.look import Look, drawn_as
-from tests.records import record
 
 
 def claim(verdict, **more):
@@ -49,13 +47,6 @@ def test_a_claim_is_one_of_three_verdicts_and_says_what_decides_it(wrong):
 def test_what_is_expected_of_a_claim_depends_on_the_training(scale, other, made, wanted):
     found = _claim_document(made, scale, other)
     assert (found["verdict"], found["expected"], "reason" in found) == wanted
-
-
-def test_a_metric_is_read_where_every_seed_has_a_value():
-    columns = {"step": [0, 0, 1, 1, 2, 2], "seed": [4, 3] * 3, "loss": [1.0, 2.0, None, 5.0, 3.0, 4.0]}
-    steps_T, loss_ST = metric(record(run={"seeds": [3, 4]}, metrics=columns), "loss")
-    assert steps_T.tolist() == [0, 2]
-    assert loss_ST.tolist() == [[2.0, 4.0], [1.0, 3.0]]
 
 
 def test_what_helpers_draw_is_what_they_are_given():
