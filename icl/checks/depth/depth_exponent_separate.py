@@ -1,0 +1,41 @@
+"""Own: separate layers have another exponent in depth."""
+
+from dataclasses import dataclass
+from math import log
+
+from flint import arb
+
+from icl.checks.depth.settings import OWN, Exponent
+from icl.checks.statement import Measured, setting
+from icl.theory.depth.flow import Spectrum
+from icl.theory.rationals import rational
+
+
+@dataclass
+class DepthExponentSeparate(Exponent):
+    layers: int = setting(32, 8, 32, most=200, beyond="products take minutes")
+    dim: int = setting(4000, 1, 4000, most=10**6, beyond="the sum takes minutes")
+
+    where, title, origin = OWN, "The exponent in depth, of separate layers", "icl"
+    claim = (
+        "The least risk of L separate layers is at most C L^(-beta (2 + nu)), where shared ones have L^-beta."
+    )
+    formula = r"\min_g \sum_k \lambda_k \omega_k \prod_l (1 - g_l \lambda_k)^2 \le C L^{-\beta (2 + \nu)}"
+    tries = 0
+
+    def measure(self, m: Measured) -> None:
+        power, L, (nu, beta) = self.power, self.layers, self.exponents
+        bound = power.separate_bound(L)
+        found, tied = (power.summed(steps, self.dim) for steps in (power.steps(L), [arb(1)] * L))
+        m.positive("room", bound - found, "bound less the risk of the steps of its proof")
+        m.control("the bound less the risk of L equal steps of 1 / lambda_1", bound - tied, of="room")
+        form = power.separate_constant * arb(L) ** -(beta * (2 + nu))
+        m.positive("form", form - bound, "C L^(-beta (2 + nu)) less the bound")
+        m.control("the same of a quarter of the layers", form - power.separate_bound(L // 4), of="form")
+        spectrum = Spectrum.endless(self.nu, self.beta)
+        risk_L, tied_L = spectrum.least_separate(L), spectrum.best_shared(L)[1]
+        slope = log(risk_L[L] / risk_L[L // 2]) / log(L / (L // 2))
+        for name, value in (("separate", risk_L[L]), ("shared", tied_L), ("slope", slope)):
+            about = "slope from L / 2 to L, separate" if name == "slope" else f"least risk, {name} layers"
+            m.number(name, rational(float(value)), f"{about}, by floats", searched=True)
+        m.note("An upper bound is proved. That the risk falls no faster is measured, not proved.")

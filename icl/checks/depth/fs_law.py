@@ -1,0 +1,42 @@
+"""Own: the flow of depth's Result 4, solved at every depth."""
+
+from dataclasses import dataclass
+
+from flint import arb, fmpq
+
+from icl.checks.depth.fs_solution import FsSolution
+from icl.checks.depth.settings import LATE, LATER, Exponent
+from icl.checks.statement import Measured, setting
+from icl.theory.depth.matrices import fixed_residual
+from icl.theory.depth.power_law import exponent
+
+
+@dataclass
+class FsLaw(FsSolution, Exponent):
+    layers: int = setting(4, 2, 50)
+
+    where, title, origin = "own, on Result 4", "The flow on fixed covariances, corrected", "icl"
+    law = f"{FsSolution.law}; the exponent of {Exponent.law}"
+    claim = (
+        "1 - gamma lambda / L = (1 + (2 - 2 / L) omega lambda^3 t)^(-1 / (2L - 2)) solves Result 4's flow, "
+        "at L = infinity gamma = ln(1 + 2 omega lambda^3 t) / (2 lambda), and the loss falls like "
+        "t^(-nu beta / (nu beta + 2 nu + 1))."
+    )
+    quote = ""
+    formula = r"\gamma_k = \ln(1 + 2 \omega_k \lambda_k^3 t) / 2 \lambda_k"
+
+    def expected(self) -> str:
+        return "holds"
+
+    def measure(self, m: Measured) -> None:
+        for name, L in (("residual", 0), ("at_depth", self.layers)):
+            factor = 2 - fmpq(2, L) if L else fmpq(2)
+            about = f"gamma' less the right side at depth {L or 'infinity'}"
+            m.zero(name, fixed_residual(*self.at, factor, L), about)
+            m.control("the same with twice the factor", fixed_residual(*self.at, 2 * factor, L), of=name)
+        nu, beta = self.exponents
+        early, later = (self.power.fixed(2 * arb(t)) for t in (LATE, LATE * LATER))
+        slope = exponent(early, later, arb(LATER))
+        claimed = nu * beta / (nu * beta + 2 * nu + 1)
+        m.zero("exponent", slope + claimed, "slope of log loss between t = 1e40 and 1e60, plus the exponent")
+        m.control("the same of beta / (2 + beta)", slope + beta / (2 + beta), of="exponent")

@@ -1,0 +1,23 @@
+"""depth, Result 8: the exponent in pretraining time."""
+
+from dataclasses import dataclass
+
+from flint import arb
+
+from icl.checks.depth.settings import LATE, Exponent
+from icl.checks.statement import Measured
+
+
+@dataclass
+class TimeExponent(Exponent):
+    where, title = "Result 8", "The exponent in time"
+    claim = "Under rotations, N = L = P = infinity, the loss falls like t^(-beta / (2 + beta))."
+    quote = '"lim L(t, N, L, P) = Theta(t^(-beta / (2 + beta)))" (Result 8)'
+    formula = r"\lim_{N, L, P \to \infty} \mathcal L = \Theta\left(t^{-\beta / (2 + \beta)}\right)"
+
+    def measure(self, m: Measured) -> None:
+        slope, (nu, beta) = self.power.time_slope(arb(LATE)), self.exponents
+        m.zero("difference", slope + beta / (2 + beta), "d log loss / d log t at gamma = 1e40, plus it")
+        wrong = nu * beta / (nu * beta + 2 * nu + 1)
+        m.control("the same of the exponent of fixed covariances", slope + wrong, of="difference")
+        m.number("slope", slope, "d log loss / d log t")

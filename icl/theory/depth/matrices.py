@@ -1,0 +1,44 @@
+"""Flows of a matrix Gamma at P = infinity, and of one eigenvalue of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations, product
+
+from flint import arb, arb_series, fmpq, fmpq_mat
+
+from icl.theory.rationals import diagonal, identity, trace
+
+
+def rotated_flow(
+    lam: Sequence[fmpq], omega: Sequence[fmpq], step: fmpq, layers: int, along: fmpq_mat, every: bool
+) -> fmpq:
+    """Return Gamma' along E: -1/2 times the slope of the mean over O of tr Omega (M^L)^T Lambda M^L, M = I -
+    O^T Gamma O Lambda / L, at Gamma / L = `step` I. Signed permutations have the mean of all rotations: both
+    take E to tr(E) I / D. Not `every`: O = I alone."""
+    d = len(lam)
+    Lambda, M, total = diagonal(lam), diagonal([1 - step * x for x in lam]), fmpq_mat(d, d)
+    rotations = list(signed_permutations(d)) if every else [identity(d)]
+    for O in rotations:  # noqa: E741
+        moved = O.transpose() * along * O * Lambda / layers
+        total += sum((M**k * moved * M ** (layers - 1 - k) for k in range(layers)), fmpq_mat(d, d))
+    return trace(diagonal(omega) * total.transpose() * Lambda * M**layers) / len(rotations)
+
+
+def signed_permutations(d: int) -> Iterator[fmpq_mat]:
+    for order, signs in product(permutations(range(d)), product((1, -1), repeat=d)):
+        yield fmpq_mat(
+            d, d, [sign * (j == k) for j, sign in zip(order, signs, strict=True) for k in range(d)]
+        )
+
+
+def fixed_residual(lam: fmpq, omega: fmpq, time: fmpq, factor: fmpq, layers: int = 0) -> arb:
+    """Return gamma' less the right side of gamma' = omega lambda^2 (1 - gamma lambda / L)^(2L - 1), where 1 -
+    gamma lambda / L = (1 + factor omega lambda^3 t)^(-1 / (2L - 2)); without layers at L = infinity, where
+    gamma = ln(1 + factor omega lambda^3 t) / (2 lambda)."""
+    grown = (factor * omega * lam**3 * arb_series([arb(time), 1], 2) + 1).log()
+    if not layers:
+        gamma = grown / (2 * lam)
+        return gamma[1] - omega * lam**2 * (-2 * lam * gamma[0]).exp()
+    left = (grown / (2 - 2 * layers)).exp()
+    return -layers / lam * left[1] - omega * lam**2 * left[0] ** (2 * layers - 1)

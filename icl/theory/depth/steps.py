@@ -1,0 +1,88 @@
+"""Layers that are multiples of the identity, by the moments E lambda^k of a law of eigenvalues, in rationals.
+
+A layer with the step g takes the error along an eigenvector of Sigma^ to (1 - g lambda) of it, so that L
+layers have the risk E prod_l (1 - g_l lambda)^2; g = gamma / L in the paper's letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import comb
+
+from flint import fmpq, fmpq_mat, fmpq_poly
+
+from icl.theory.wishart import covariance_moments, mean_trace
+
+ONE, X = fmpq_poly([1]), fmpq_poly([0, 1])
+
+
+def wishart(dim: int, context: int, count: int) -> list[fmpq]:
+    """Return the moments of Sigma^ of `context` examples in `dim` dimensions, a trace divided by `dim`."""
+    return [moment / dim for moment in covariance_moments(dim, context, count)]
+
+
+def marchenko_pastur(alpha: fmpq, count: int) -> list[fmpq]:
+    """Return their limits at P / D = alpha: Narayana's polynomials in 1 / alpha."""
+    ratio = 1 / fmpq(alpha)
+    return [fmpq(1)] + [
+        sum((fmpq(comb(k, r) * comb(k - 1, r), r + 1) * ratio**r for r in range(k)), fmpq(0))
+        for k in range(1, count)
+    ]
+
+
+def atoms(values: Sequence[fmpq], weights: Sequence[fmpq], count: int) -> list[fmpq]:
+    """Return sum_k weight_k lambda_k^j."""
+    return [sum((w * x**j for x, w in zip(values, weights, strict=True)), fmpq(0)) for j in range(count)]
+
+
+def error(steps: Sequence[fmpq]) -> fmpq_poly:
+    """Return prod_l (1 - g_l lambda), a polynomial in lambda."""
+    product = ONE
+    for g in steps:
+        product *= ONE - g * X
+    return product
+
+
+def risk(moments: Sequence[fmpq], steps: Sequence[fmpq]) -> fmpq:
+    return mean_trace(moments, error(steps) ** 2)
+
+
+def slope(moments: Sequence[fmpq], steps: Sequence[fmpq], layer: int) -> fmpq:
+    """Return the derivative of the risk in one step."""
+    others = error([*steps[:layer], *steps[layer + 1 :]])
+    return -2 * mean_trace(moments, X * error(steps) * others)
+
+
+def shared(moments: Sequence[fmpq], layers: int) -> fmpq_poly:
+    """Return the risk of L equal steps as a polynomial in the step."""
+    top = 2 * layers
+    return fmpq_poly([(-1) ** k * comb(top, k) * moments[k] for k in range(top + 1)])
+
+
+def second(moments: Sequence[fmpq], steps: Sequence[fmpq], one: int, other: int) -> fmpq:
+    """Return a second derivative of the risk: it is quadratic in each step, and differences are exact."""
+
+    def at(*moves: tuple[int, int]) -> fmpq:
+        moved = list(steps)
+        for layer, by in moves:
+            moved[layer] += by
+        return risk(moments, moved)
+
+    if one == other:
+        return at((one, 1)) - 2 * at() + at((one, -1))
+    return sum((i * j * at((one, i), (other, j)) for i in (1, -1) for j in (1, -1)), fmpq(0)) / 4
+
+
+def orthogonal(alpha: fmpq, count: int) -> list[fmpq_poly]:
+    """Return pi_0 .. of pi_(k + 1) = (lambda - 1 - [k > 0] / alpha) pi_k - pi_(k - 1) / alpha."""
+    family = [ONE, X - ONE]
+    while len(family) <= count:
+        family.append((X - ONE - ONE / alpha) * family[-1] - family[-2] / alpha)
+    return family[: count + 1]
+
+
+def span(steps: Sequence[fmpq]) -> int:
+    """Return the dimension of the span of the products of all factors but one."""
+    L = len(steps)
+    rows = [error([*steps[:k], *steps[k + 1 :]]) for k in range(L)]
+    return int(fmpq_mat(L, L, [row[j] for row in rows for j in range(L)]).rank())
