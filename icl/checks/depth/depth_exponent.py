@@ -11,7 +11,7 @@ from icl.theory.depth.power_law import exponent
 
 @dataclass
 class DepthExponent(Exponent):
-    where, title = "Result 8", "The exponent in depth, of shared layers"
+    where, title = "Section 4, Result 8", "The exponent in depth, of shared layers"
     claim = "The least loss of L shared layers falls like L^-beta: L ~ N^nu balances it with N^(-nu beta)."
     quote = '"the optimal width and depth scale as L ~ N^nu" (Result 8)'
     formula = r"\min_\gamma \sum_k \lambda_k \omega_k (1 - \gamma \lambda_k / L)^{2L} \sim L^{-\beta}"

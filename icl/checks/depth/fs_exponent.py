@@ -11,7 +11,7 @@ from icl.theory.depth.power_law import exponent
 
 @dataclass
 class FsExponent(Exponent):
-    where, title = "Result 4", "The exponent on fixed covariances, as printed"
+    where, title = "Section 3.2, Result 4", "The exponent on fixed covariances, as printed"
     claim = (
         "The loss sum_k omega_k lambda_k / (1 + 4 omega_k lambda_k^3 t) is ~ t^(-beta / (nu + nu beta + 1))."
     )

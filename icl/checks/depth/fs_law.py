@@ -15,7 +15,7 @@ from icl.theory.depth.power_law import exponent
 class FsLaw(FsSolution, Exponent):
     layers: int = setting(4, 2, 50)
 
-    where, title, origin = "own, on Result 4", "The flow on fixed covariances, corrected", "icl"
+    where, title, origin = "own, on Section 3.2, Result 4", "The flow on fixed covariances, corrected", "icl"
     law = f"{FsSolution.law}; the exponent of {Exponent.law}"
     claim = (
         "1 - gamma lambda / L = (1 + (2 - 2 / L) omega lambda^3 t)^(-1 / (2L - 2)) solves Result 4's flow, "

@@ -15,7 +15,7 @@ class FsSolution(Statement):
     task: float = setting(1.0, 0.1, 4.0)
     time: float = setting(3.0, 0.0, 50.0)
 
-    paper, where, title = "depth", "Result 4", "The flow on fixed covariances, as printed"
+    paper, where, title = "depth", "Section 3.2, Result 4", "The flow on fixed covariances, as printed"
     law = "x ~ N(0, Sigma), beta ~ N(0, Omega), codiagonal, eigenvalues lambda and omega; P, L = infinity"
     claim = (
         "gamma = ln(1 + 4 omega lambda^3 t) / (2 lambda) solves gamma' = omega lambda^2 exp(-2 lambda gamma)."
@@ -35,5 +35,5 @@ class FsSolution(Statement):
     def measure(self, m: Measured) -> None:
         about = "gamma' less omega lambda^2 exp(-2 lambda gamma)"
         m.zero("residual", fixed_residual(*self.at, fmpq(4)), about)
-        m.control("the same with the factor 1, as in Appendix C's loss", fixed_residual(*self.at, fmpq(1)))
-        m.note("It solves the flow of Appendix C, twice as fast as that of Result 4.")
+        m.control("the same with the factor 1, as in Appendix D's loss", fixed_residual(*self.at, fmpq(1)))
+        m.note("It solves the flow of Appendix D, twice as fast as that of Result 4.")

@@ -16,7 +16,7 @@ class IsoFlow(Isotropic):
     layers: int = setting(2, 1, 2, most=3, beyond="words take minutes")
     dim: int = setting(3, 2, 3, most=20, beyond="words take minutes")
 
-    where, title = "Result 1", "Gradient flow for isotropic covariates"
+    where, title = "Section 3.1, Result 1", "Gradient flow for isotropic covariates"
     claim = "From Gamma = 0 the flow stays at gamma I, with gamma' = E tr S (1 - gamma S / L)^(2L - 1) / D."
     quote = '"reduces to tracking a scaled identity matrix" (Result 1)'
     formula = (

@@ -13,7 +13,7 @@ class Ood(Statement):
     layers: int = setting(3, 1, 8)
     dim: int = setting(3, 2, 6)
 
-    paper, where, title = "depth", "Result 5", "The loss under another covariance"
+    paper, where, title = "depth", "Section 3.2, Result 5", "The loss under another covariance"
     law = "trained at Sigma, Gamma = L Sigma^-1; tokens and tasks of Sigma', Omega'; P = infinity"
     claim = "The loss is tr Omega' [(I - Sigma^-1 Sigma')^L]^T Sigma' (I - Sigma^-1 Sigma')^L."
     quote = '"The out-of-distribution loss is .." (Result 5)'

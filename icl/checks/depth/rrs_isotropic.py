@@ -15,7 +15,7 @@ class RrsIsotropic(Statement):
     layers: int = setting(2, 1, 5)
     dim: int = setting(3, 2, 4, most=5, beyond="the group has 46080 elements")
 
-    paper, where, title = "depth", "Result 6", "Random rotations keep Gamma isotropic"
+    paper, where, title = "depth", "Section 3.3, Result 6", "Random rotations keep Gamma isotropic"
     law = "x ~ N(0, O Lambda O^T), beta ~ N(0, O Omega O^T), O Haar, new in each context; P = infinity"
     claim = "At gamma I the flow moves Gamma along I, by tr Lambda^2 Omega (1 - gamma Lambda / L)^(2L - 1)."
     quote = '"Gradient flow on the Gamma-reduced model maintains the isotropy condition" (Result 6)'

@@ -10,7 +10,7 @@ from icl.checks.statement import Measured
 
 @dataclass
 class TimeExponent(Exponent):
-    where, title = "Result 8", "The exponent in time"
+    where, title = "Section 4, Result 8", "The exponent in time"
     claim = "Under rotations, N = L = P = infinity, the loss falls like t^(-beta / (2 + beta))."
     quote = '"lim L(t, N, L, P) = Theta(t^(-beta / (2 + beta)))" (Result 8)'
     formula = r"\lim_{N, L, P \to \infty} \mathcal L = \Theta\left(t^{-\beta / (2 + \beta)}\right)"

@@ -11,7 +11,7 @@ from icl.theory.depth.steps import shared, slope, wishart
 
 @dataclass
 class Untied(Separate):
-    where, title = "Section 5.1, Appendix F.1", "Separate layers that start equal"
+    where, title = "Section 5.1, Appendix G.1", "Separate layers that start equal"
     claim = (
         "From equal layers the flow keeps separate layers equal, and L times as fast is that of a shared one."
     )

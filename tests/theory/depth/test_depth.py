@@ -1,0 +1,94 @@
+"""Tests of depth's theory against tokens in rationals, torch, brute sums and polynomials in rationals."""
+
+import numpy as np
+import pytest
+from flint import arb, fmpq
+from scipy.integrate import quad, solve_ivp
+
+import icl
+from icl.theory.depth.flow import Spectrum
+from icl.theory.depth.power_law import PowerLaw
+from icl.theory.depth.steps import atoms, marchenko_pastur, risk, second, shared, slope, wishart
+from icl.theory.rationals import identity, rational
+from icl.theory.wishart import best_polynomial
+from icl.theory.words import stack_risk
+
+STEPS = [fmpq(1, 2), fmpq(2, 3), fmpq(-1, 4)]
+LAWS = [(1.2, 1.5), (1.5, 0.75), (2.0, 3.0)]
+
+
+@pytest.mark.parametrize(("dim", "context"), [(1, 1), (2, 3), (3, 2)])
+def test_a_risk_is_that_of_words_and_of_torch(dim, context):
+    exact = dim * risk(wishart(dim, context, 7), STEPS)
+    assert exact == stack_risk([g * identity(dim) for g in STEPS], context)
+    P, Q = np.zeros((2, 3, dim + 1, dim + 1))
+    P[:, -1, -1] = 1
+    for layer, g in enumerate(STEPS):
+        Q[layer, :dim, :dim] = -float(arb(g)) * np.eye(dim)
+    assert icl.exact_risk(P, Q, context=context, covariance="identity") == pytest.approx(float(arb(exact)))
+
+
+def test_derivatives_are_those_of_the_polynomial():
+    moments, g, h = wishart(2, 5, 7), fmpq(1, 3), fmpq(1, 7)
+    f = shared(moments, 3)
+    assert f(g) == risk(moments, [g] * 3)
+    assert sum((slope(moments, [g] * 3, k) for k in range(3)), fmpq(0)) == f.derivative()(g)
+    moved = [slope(moments, [g, g + s * h, g], 0) for s in (1, -1)]
+    assert (moved[0] - moved[1]) / (2 * h) == second(moments, [g] * 3, 0, 1)
+    moved = [slope(moments, [g + s * h, g, g], 0) for s in (1, -1)]
+    assert (moved[0] - moved[1]) / (2 * h) == second(moments, [g] * 3, 0, 0)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 4.0])
+def test_the_limit_has_the_moments_of_its_density(alpha):
+    low, high = ((1 - alpha**-0.5) ** 2, (1 + alpha**-0.5) ** 2)
+    for k, moment in enumerate(marchenko_pastur(rational(alpha), 6)[1:]):
+        density = lambda x, k=k: alpha * np.sqrt(max(0, (high - x) * (x - low))) * x**k / 2 / np.pi  # noqa: E731
+        assert float(arb(moment)) == pytest.approx(quad(density, low, high)[0], rel=1e-6)
+
+
+@pytest.mark.parametrize(("nu", "beta"), LAWS)
+def test_balls_hold_the_sums(nu, beta):
+    law, k = PowerLaw.at(nu, beta), np.arange(1.0, 400_001)
+    weight, lam = k ** (-nu * beta - 1), k**-nu
+    for x in (20.0, 300.0):
+        for power in (0, 1):
+            found = law.exponential(arb(x), power) - float((weight * lam**power * np.exp(-x * lam)).sum())
+            assert abs(found).abs_lower() < 1e-6
+        assert abs(law.fixed(arb(x)) - float((weight / (1 + x * weight * lam**2)).sum())).abs_lower() < 1e-6
+    endless, ball = Spectrum.endless(nu, beta), law.shared(arb(2000))
+    assert abs(ball / endless.best_shared(2000)[1] - 1).abs_lower() < 1e-6
+    assert float(law.summed(law.steps(9), 500).mid()) == pytest.approx(
+        float(endless.risk(np.array([float(g) for g in law.steps(9)]))), rel=0.05
+    )
+    for L in (8, 40):
+        assert (
+            endless.least_separate(L)[L]
+            < law.separate_bound(L)
+            < law.separate_constant / L ** (beta * (2 + nu))
+        )
+
+
+def test_the_exponent_in_time_is_that_of_a_solved_flow():
+    law, spectrum = PowerLaw.at(1.2, 1.5), Spectrum.endless(1.2, 1.5)
+    rate = lambda t, g: [spectrum.weight_K @ (spectrum.lambda_K * np.exp(-2 * g[0] * spectrum.lambda_K))]  # noqa: E731
+    times = np.array([1e11, 2e11])
+    gamma_T = solve_ivp(rate, (0, 2e11), [0.0], "LSODA", t_eval=times, rtol=1e-10, atol=1e-10).y[0]
+    loss_T = [spectrum.weight_K @ np.exp(-2 * gamma * spectrum.lambda_K) for gamma in gamma_T]
+    assert np.log(loss_T[1] / loss_T[0]) / np.log(2) == pytest.approx(-1.5 / 3.5, abs=2e-3)
+    assert abs(law.time_slope(arb(10) ** 40) + fmpq(3, 7)) < 1e-12
+
+
+@pytest.mark.parametrize(("nu", "beta"), LAWS)
+def test_least_risks_and_slopes_are_those_in_rationals(nu, beta):
+    spectrum = Spectrum.power(nu, beta, 12)
+    values, weights = ([rational(float(x)) for x in of] for of in (spectrum.lambda_K, spectrum.weight_K))
+    moments = atoms(values, weights, 20)
+    least = [float(arb(best_polynomial(moments, L)[1])) for L in range(1, 6)]
+    assert spectrum.least_separate(5)[1:].tolist() == pytest.approx(least, rel=1e-8)
+    g = np.array([float(arb(x)) for x in STEPS])
+    exact = [float(arb(slope(moments, [rational(float(x)) for x in g], k))) for k in range(3)]
+    assert spectrum.slope(g).tolist() == pytest.approx(exact)
+    best, at = spectrum.best_shared(4)
+    assert at == pytest.approx(float(arb(shared(moments, 4)(rational(best)))), rel=1e-9)
+    assert abs(float(arb(shared(moments, 4).derivative()(rational(best))))) < 1e-4 * at
