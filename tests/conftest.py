@@ -4,6 +4,7 @@ terminal.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,15 +15,8 @@ import pytest
 
 from tests.processes import ROOT
 
-CACHES = (
-    "HYPOTHESIS_STORAGE_DIRECTORY",
-    "MPLCONFIGDIR",
-    "WANDB_ARTIFACT_DIR",
-    "WANDB_CACHE_DIR",
-    "WANDB_CONFIG_DIR",
-    "WANDB_DATA_DIR",
-    "WANDB_DIR",
-)
+CACHES = [*(f"WANDB_{kind}DIR" for kind in ("ARTIFACT_", "CACHE_", "CONFIG_", "DATA_", ""))]
+CACHES += ["HYPOTHESIS_STORAGE_DIRECTORY", "MPLCONFIGDIR"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -164,3 +158,16 @@ def make_plan(tmp_path):
     from tests.plans import plan_below
 
     return plan_below(tmp_path)
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """Copy icl, to be edited and read anew by each digest, as if this process's code had been changed so."""
+    from icl.runs import code
+
+    folder = tmp_path / "tree" / "icl"
+    shutil.copytree(ROOT / "icl", folder, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    monkeypatch.setattr(code, "_digest", code._digest.__wrapped__)
+    monkeypatch.setattr(code, "_read", code._read.__wrapped__)
+    monkeypatch.setattr(code, "ICL", folder)
+    return folder

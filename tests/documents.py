@@ -50,8 +50,6 @@ def kind_of(argv: Sequence[str], document: Mapping[str, Any]) -> str:
     verb = argv[0]
     if "-m" in argv or "--multirun" in argv or (verb == "train" and "jobs" in document):
         return "multirun"
-    if verb == "runs" and argv[1:2] == ["compare"]:
-        return "runs compare"
     return f"{verb}s" if verb in ("check", "figure") and f"{verb}s" in document else verb
 
 

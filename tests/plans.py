@@ -21,10 +21,10 @@ from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
 from icl.training.interrupts import Stop
 from icl.training.optimizers import OptimizerSpec
-from icl.training.plan import RunPart, TrainingPlan, TrainResult
+from icl.training.plan import EnsembleMember, TrainingPlan, TrainResult
 from icl.training.run import train_runs
 from icl.training.schedules import Constant, Schedule
-from icl.training.settings import TrainerSettings, TrainSettings
+from icl.training.settings import LoopConfig, TrainerConfig
 
 MakePlan = Callable[..., TrainingPlan]
 # For a trainer of Lightning's own.
@@ -81,13 +81,13 @@ def plan_below(tmp_path: Path) -> MakePlan:
             law=law_of.law(seeds),
             model=LinearTransformer(family(law_of.dim), path, activation),
             optimizer=OptimizerSpec(*optimizer, schedule or Constant()),
-            train=TrainSettings(
+            train=LoopConfig(
                 **(
                     {"steps": 12, "batch": 64, "steps_per_batch": 5, "clip": 0.01, "log_every": 1}
                     | (train or {})
                 )
             ),
-            trainer=TrainerSettings(**({"accelerator": "cpu", "precision": "64-true"} | (trainer or {}))),
+            trainer=TrainerConfig(**({"accelerator": "cpu", "precision": "64-true"} | (trainer or {}))),
             callbacks=watching(**(callbacks or {})),
             outputs=tmp_path,
             config={"name": name},
@@ -99,7 +99,7 @@ def plan_below(tmp_path: Path) -> MakePlan:
 
 def train_one(plan: TrainingPlan, *, force: bool = False, **more: Any) -> TrainResult:
     """Train one run, or find it done; raise what prevented it."""
-    (outcome,) = train_runs([RunPart(plan, **more)], force=force)
+    (outcome,) = train_runs([EnsembleMember(plan, **more)], force=force)
     if isinstance(outcome, Exception):
         raise outcome
     return outcome

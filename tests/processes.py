@@ -64,9 +64,9 @@ class Command:
 
     def end(self) -> int:
         """Return the exit code; the signal's number, negative, if one ended the process."""
-        self._process.join()
+        self._process.join(480)
         code = self._process.exitcode
-        assert code is not None
+        assert code is not None, f"it hangs: {self.err}"
         return code
 
     def kill(self) -> None:

@@ -110,9 +110,9 @@ def by_hand(overrides: Sequence[str], total: int = STEPS) -> list[dict[str, torc
     return found
 
 
-def assert_by_hand(run_dir: str, witness: Path, *overrides: str) -> None:
+def assert_by_hand(run_dir: str, witness: Path, *overrides: str, total: int = STEPS) -> None:
     """Compare both processes at each step, and the record at the end, with the steps by hand."""
-    wanted = by_hand(overrides)
+    wanted = by_hand(overrides, total)
     for step, weights in enumerate(wanted, 1):
         ranks = [torch.load(witness / f"{step}-{rank}.pt") for rank in (0, 1)]
         for name, expected in weights.items():

@@ -8,7 +8,7 @@ from icl.errors import InputError, whole
 from icl.training.hooks import RunCallback
 
 if TYPE_CHECKING:
-    from icl.training.settings import RunParts
+    from icl.training.settings import RunComponents
 
 
 class Curriculum(RunCallback):
@@ -41,7 +41,7 @@ class Curriculum(RunCallback):
         dims, points = self.dims + stage * self.dims_by, self.points + stage * self.points_by
         return law.lesson(min(dims, law.dim), min(points, *law.context_R))
 
-    def validate_run(self, run: RunParts, replicas: int) -> None:
+    def validate_run(self, run: RunComponents, replicas: int) -> None:
         """Refuse a law that has no easier prompts."""
         if self.every is not None and not hasattr(run.law, "lesson"):
             raise InputError(

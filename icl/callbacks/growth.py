@@ -20,7 +20,7 @@ from icl.training.hooks import RunCallback
 
 if TYPE_CHECKING:
     from icl.training.module import EnsembleModule
-    from icl.training.settings import RunParts
+    from icl.training.settings import RunComponents
 
 COMPARED, PARTS = 4000, 10  # prompts at a time, and how often, that starts are compared on: rare ones decide
 
@@ -46,7 +46,7 @@ class Growth(RunCallback):
         """Return the steps at which a depth ends."""
         return [] if self.every is None else list(range(self.every, total + 1, self.every))
 
-    def validate_run(self, run: RunParts, replicas: int) -> None:
+    def validate_run(self, run: RunComponents, replicas: int) -> None:
         """Refuse steps that are not so many for each depth, starts that do not divide the seeds, and models
         and coordinates in which a layer is not a matrix of its own."""
         family, train, every = run.model.parametrization, run.train, self.every
@@ -105,7 +105,7 @@ class Growth(RunCallback):
         with torch.no_grad():
             for name, stack in self._by_layer(module).items():
                 stack[:, depth - 1] = first[name][:, depth - 1].to(stack.device)
-        module.replicas.engine.state.clear()
+        module.replicas.optimizer.state.clear()
         module.use_layers(depth)
 
     def _keep_best(self, module: EnsembleModule, step: int) -> None:

@@ -42,7 +42,7 @@ class StepCallback(RunCallback, ABC):
         self.steps = None if steps is None else {whole(f"{name}.steps", step, 0) for step in steps}
         self._chosen: Collection[int] = ()
 
-    def chosen(self, total: int) -> set[int]:
+    def steps_for(self, total: int) -> set[int]:
         """Return the chosen steps of a run of `total`."""
         if self.steps is not None:
             return {step for step in self.steps if step <= total}
@@ -51,14 +51,14 @@ class StepCallback(RunCallback, ABC):
         return {*log_spaced_steps(total, self.count), *([0] if self.from_start else [])}
 
     @abstractmethod
-    def at(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None: ...
+    def on_chosen_step(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None: ...
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: EnsembleModule) -> None:  # type: ignore[override]
-        self._chosen = self.chosen(pl_module.total_steps)
+        self._chosen = self.steps_for(pl_module.total_steps)
 
     def on_weights(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
         if step in self._chosen or (self.at_end and step == pl_module.total_steps):
-            self.at(trainer, pl_module, step)
+            self.on_chosen_step(trainer, pl_module, step)
 
 
 class WeightsCallback(StepCallback):
@@ -89,9 +89,9 @@ class MetricCallback(StepCallback):
     def measure(self, pl_module: EnsembleModule, step: int) -> Mapping[str, Tensor]: ...
 
     def measured_steps(self, total: int) -> Collection[int]:
-        return self.chosen(total)
+        return self.steps_for(total)
 
-    def at(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
+    def on_chosen_step(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
         found = self.measure(pl_module, step)
         pl_module.snapshot.measured |= found
         for logger in () if pl_module.row_steps else trainer.loggers:  # else the rows are logged

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import sys
@@ -41,8 +40,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as error:
         return 4 if error.code else 0
     except Exception as error:
-        if getattr(error, "errno", None) == errno.ENAMETOOLONG:  # only a setting can be so long
-            return _refused(InputError(f"{str(error.filename)[:40]}...: {error.strerror}"))  # type: ignore[attr-defined]
         print(f"icl: {redact(f'{type(error).__name__}: {one_line(error)}')}", file=sys.stderr)
         if "verbose=true" in args or full_errors():
             traceback.print_exception(error)
@@ -67,9 +64,9 @@ def _run(args: list[str]) -> int:
         return 0
     if verb in QUICK:
         return int(import_module(f"icl.cli.{QUICK[verb]}").command(args[1:]))
-    from icl.config.session import caches_dropped_on_refusal
+    from icl.config.session import cache_dropped_on_refusal
 
-    with caches_dropped_on_refusal():
+    with cache_dropped_on_refusal():
         return int(import_module("icl.cli.dispatch").command(verb, args[1:]))
 
 

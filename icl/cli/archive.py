@@ -60,7 +60,7 @@ def write_archive(folder: Path, outputs: Path) -> dict[str, Any]:
 def _is_finished(place: layout.Place) -> bool:
     if place.kind == layout.RUNS:
         return find_done(place.path.parent, None) is not None
-    return json_records.complaint(json_records.read(place.path), None) is None
+    return json_records.invalid_reason(json_records.read(place.path), None) is None
 
 
 def _files(place: layout.Place) -> list[Path]:

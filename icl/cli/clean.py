@@ -11,11 +11,11 @@ from icl.jobs.exit_codes import OK
 
 
 def command(args: Sequence[str]) -> int:
-    from icl.runs.clean import find_garbage, remove
+    from icl.runs.clean import find_removable, remove
 
     asked = read_arguments(args, yes="false")
     asked.refuse_others("icl clean takes yes=true, format= and paths.outputs=")
-    garbage = find_garbage(asked.outputs)
+    garbage = find_removable(asked.outputs)
     stream = sys.stderr if asked.settings["format"] == "json" else sys.stdout
     for entry in garbage:
         print(f"{size_in_words(entry.bytes):>9}  {entry.path}  ({entry.why})", file=stream)

@@ -23,7 +23,7 @@ from icl.cli.display import Display
 from icl.cli.output import emit, stdout_kept_for_results
 from icl.config.compose import Composed, for_hydra, hydra_set_aside, input_errors, resolve_in_job
 from icl.config.search_path import ConfigDirs, conf_dir
-from icl.config.session import Session, keep_caches_in, parse_session
+from icl.config.session import Session, keep_cache_in, parse_session
 from icl.errors import InputError, hydra_raises, suggest
 from icl.jobs.execution import multirun, reproduce, run_many
 from icl.jobs.execution.interruption import workers_first
@@ -221,6 +221,6 @@ def _progress(
     session: Session, what: str = "", *, quiet: bool = False, verbose: bool = False
 ) -> Iterator[Session]:
     """Yield the session whose progress the terminal shows."""
-    keep_caches_in(session.outputs)
+    keep_cache_in(session.outputs)
     with Display(what, quiet=quiet, verbose=verbose) as display:
         yield replace(session, on_event=display.see)

@@ -15,31 +15,31 @@ from typing import NamedTuple
 from icl.runs import documents, json_records, layout
 from icl.runs.code import current_digest
 from icl.runs.lock import is_live, locked
-from icl.runs.record import complaint
+from icl.runs.record import invalid_reason
 from icl.runs.store import intact_checkpoints
 
 
-class Garbage(NamedTuple):
+class Removable(NamedTuple):
     path: Path
     why: str
     bytes: int
 
 
-def find_garbage(outputs: str | Path) -> list[Garbage]:
+def find_removable(outputs: str | Path) -> list[Removable]:
     """List what may be removed."""
     top = Path(outputs).resolve()
     found = {}
     for place in layout.walk(top):
         path = _removed(place)
-        if not is_live(_lock_of(path)) and (why := _why_worthless(place, top)):
+        if not is_live(_lock_of(path)) and (why := _removal_reason(place, top)):
             found[path] = why
     for path in _leftovers(top):
         if not found.keys() & {*path.parents}:
             found[path] = "leftover temporary file"
-    return [Garbage(path, why, _size(path)) for path, why in found.items() if _is_inside(top, path)]
+    return [Removable(path, why, _size(path)) for path, why in found.items() if _is_inside(top, path)]
 
 
-def remove(outputs: str | Path, garbage: Iterable[Garbage]) -> list[Path]:
+def remove(outputs: str | Path, garbage: Iterable[Removable]) -> list[Path]:
     """Remove what still is garbage, and return the paths removed. A record is judged again under its lock."""
     top = Path(outputs).resolve()
     places = {_removed(place): place for place in layout.walk(top)}
@@ -58,7 +58,7 @@ def _remove(path: Path, place: layout.Place | None, top: Path) -> bool:
         return there
     lock = _lock_of(path)
     with locked(lock, wait=False) as mine:
-        if not mine or not _why_worthless(place, top):
+        if not mine or not _removal_reason(place, top):
             return False
         for file in [*path.iterdir()] if path.is_dir() else [path]:
             if file.is_dir() and not file.is_symlink():
@@ -77,20 +77,20 @@ def _lock_of(path: Path) -> Path:
     return path.with_suffix(".lock") if path.suffix else path / "lock"
 
 
-def _why_worthless(place: layout.Place, top: Path) -> str | None:
+def _removal_reason(place: layout.Place, top: Path) -> str | None:
     record = documents.read_record(place.path)
     digest = current_digest(record or {}, top)
     if place.kind != layout.RUNS:
-        why = json_records.complaint(json_records.read(place.path), digest)
+        why = json_records.invalid_reason(json_records.read(place.path), digest)
         return why and f"stale: {why}"
     folder = place.path.parent
     if record is None:
-        return f"orphaned: {complaint(folder, record)}"
+        return f"orphaned: {invalid_reason(folder, record)}"
     if record.get("status") in ("running", "interrupted"):
         if digest not in (None, record.get("digest")):
             return "stale: interrupted, and made with other code"
         return None if intact_checkpoints(folder) else "orphaned: killed before a checkpoint"
-    why = complaint(folder, record, digest)
+    why = invalid_reason(folder, record, digest)
     return why and f"{'failed' if record.get('status') == 'failed' else 'stale'}: {why}"
 
 

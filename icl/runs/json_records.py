@@ -30,7 +30,7 @@ class JsonRecords:
     def find(self, id: str, fingerprint: str, digest: str | None) -> Any | None:
         """Return the stored document, if the code of this digest made it."""
         record = read(self.path(id, fingerprint))
-        return None if record is None or complaint(record, digest) is not None else record["document"]
+        return None if record is None or invalid_reason(record, digest) is not None else record["document"]
 
     def save(
         self,
@@ -64,7 +64,7 @@ class JsonRecords:
         with contextlib.ExitStack() as stack:
             with atomic.writing(self.outputs):
                 stack.enter_context(locked(path.with_suffix(".lock"), notify))
-            if path.exists() and complaint(read(path), None) == DAMAGED:
+            if path.exists() and invalid_reason(read(path), None) == DAMAGED:
                 notify(f"{path}: {DAMAGED}; it is made again")
             yield
 
@@ -79,7 +79,7 @@ def read(path: Path) -> dict[str, Any] | None:
     return record if any(path.as_posix().endswith(folder + place) for place in places) else None
 
 
-def complaint(record: Mapping[str, Any] | None, digest: str | None) -> str | None:
+def invalid_reason(record: Mapping[str, Any] | None, digest: str | None) -> str | None:
     """Reason why `record` does not count (for code `digest`, if given), or None if it does."""
     if record is None or not isinstance(record.get("document"), dict):
         return DAMAGED

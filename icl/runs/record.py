@@ -115,7 +115,7 @@ def load_run(path: str | Path) -> RunRecord:
     """Return the finished run in folder `path`."""
     folder = Path(path).absolute()
     run = documents.read_record(folder / "run.json")
-    why = complaint(folder, run)
+    why = invalid_reason(folder, run)
     if run and not why and not all(map(run.get, ("experiment", "fingerprint", "digest", "files"))):
         why = "its run.json names no code or no files"
     if run is None or why:
@@ -126,10 +126,10 @@ def load_run(path: str | Path) -> RunRecord:
 def find_done(folder: Path, code: str | None) -> RunRecord | None:
     """Return the finished run in `folder`; of the code of this digest, if given."""
     run = documents.read_record(folder / "run.json")
-    return RunRecord(folder, run) if run is not None and complaint(folder, run, code) is None else None
+    return RunRecord(folder, run) if run is not None and invalid_reason(folder, run, code) is None else None
 
 
-def complaint(
+def invalid_reason(
     folder: Path, run: Mapping[str, Any] | None, code: str | None = None, *, read: bool = True
 ) -> str | None:
     """Reason why the run in `folder` is not finished (or not of the code of this digest, if given), or
@@ -158,7 +158,7 @@ def status_of(folder: Path, run: Mapping[str, Any]) -> tuple[str, str]:
     """done | running | interrupted | failed | damaged, and why it failed or is damaged, by run.json and the
     sizes of the files."""
     status = run["status"]
-    if status == "done" and (why := complaint(folder, run, read=False)):
+    if status == "done" and (why := invalid_reason(folder, run, read=False)):
         return "damaged", why
     if run.get("diverged"):
         return "failed", run["notes"][-1]

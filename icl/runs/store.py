@@ -33,7 +33,7 @@ from icl.redact import redact
 from icl.runs import atomic, documents, layout
 from icl.runs.lock import locked, notify
 from icl.runs.provenance import provenance
-from icl.runs.record import RunRecord, complaint, find_done
+from icl.runs.record import RunRecord, find_done, invalid_reason
 
 if TYPE_CHECKING:
     import numpy as np
@@ -169,7 +169,7 @@ class ActiveRun:
 
         self._clock = time.monotonic()
         root = documents.read_record(self.path / "run.json")
-        damage = complaint(self.path, root) if root is None or root.get("status") == "done" else None
+        damage = invalid_reason(self.path, root) if root is None or root.get("status") == "done" else None
         if damage and (self.path / "run.json").exists():
             notify(f"{self.path}: {damage}; it is made again")
         root = root or {}

@@ -21,7 +21,7 @@ from icl.tasks.law import Law
 from icl.training.hooks import in_order
 from icl.training.load import law_and_model
 from icl.training.optimizers import OptimizerSpec
-from icl.training.settings import RunParts, TrainerSettings, TrainSettings, make_trainer
+from icl.training.settings import LoopConfig, RunComponents, TrainerConfig, make_trainer
 
 OURS = {  # options of pl.Trainer, and what sets them in a run
     "max_epochs": "train.steps",
@@ -32,22 +32,22 @@ OURS = {  # options of pl.Trainer, and what sets them in a run
 }
 
 
-def build_parts(config: TrainConfig, built: tuple[Law, Transformer] | None = None) -> RunParts:
+def build_parts(config: TrainConfig, built: tuple[Law, Transformer] | None = None) -> RunComponents:
     """Build the parts of a run; `built` are its law and model, where they exist already."""
     law, model = built or law_and_model(config.task, config.model, config.seeds)
-    return RunParts(
+    return RunComponents(
         law=law,
         model=model,
         optimizer=build_optimizer(config.optimizer),
-        train=settings_of(TrainSettings, "train", config.train),
+        train=settings_of(LoopConfig, "train", config.train),
         trainer=build_trainer_settings(config.trainer),
         callbacks=build_callbacks(config.stored["callbacks"]),
     )
 
 
-def build_trainer_settings(node: Mapping[str, Any]) -> TrainerSettings:
+def build_trainer_settings(node: Mapping[str, Any]) -> TrainerConfig:
     """Trainer settings: those of icl, and any other option of pl.Trainer."""
-    own = [f.name for f in fields(TrainerSettings) if f.name != "options"]
+    own = [f.name for f in fields(TrainerConfig) if f.name != "options"]
     known = [*own, *inspect.signature(pl.Trainer).parameters]
     options = {}
     for name, value in node.items():
@@ -60,7 +60,7 @@ def build_trainer_settings(node: Mapping[str, Any]) -> TrainerSettings:
         if name not in own:
             nested = isinstance(value, Mapping) and "_target_" in value
             options[name] = instantiate(f"trainer.{name}", value) if nested else value
-    settings = TrainerSettings(**{k: v for k, v in node.items() if k in own}, options=options)
+    settings = TrainerConfig(**{k: v for k, v in node.items() if k in own}, options=options)
     make_trainer(settings)
     return settings
 

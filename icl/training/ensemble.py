@@ -18,7 +18,7 @@ from icl.metrics import log_spaced_steps
 from icl.runs import atomic
 from icl.training.hooks import Row, RunCallback, Write
 from icl.training.module import EnsembleModule
-from icl.training.plan import RunPart, TrainingPlan
+from icl.training.plan import EnsembleMember, TrainingPlan
 
 HISTORY = 40  # log-spaced steps whose weights are stored
 
@@ -52,7 +52,7 @@ class Recorder(RunCallback):
 
     role = "measures"
 
-    def __init__(self, parts: Sequence[RunPart], plan: TrainingPlan) -> None:
+    def __init__(self, parts: Sequence[EnsembleMember], plan: TrainingPlan) -> None:
         self.parts = parts
         self.own = [callback for callback in plan.callbacks if isinstance(callback, RunCallback)]
         total = plan.train.steps
@@ -64,7 +64,7 @@ class Recorder(RunCallback):
         for part in parts:
             part.replicas = slice(stop, stop := stop + len(part.plan.seeds))
 
-    def unfinished(self) -> list[RunPart]:
+    def unfinished(self) -> list[EnsembleMember]:
         return [part for part in self.parts if part.outcome is None]
 
     def state_dict(self) -> dict[str, Any]:

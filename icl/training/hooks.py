@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import pytorch_lightning as pl
 
 if TYPE_CHECKING:
-    from icl.training.settings import RunParts
+    from icl.training.settings import RunComponents
 
 Row = Mapping[str, Any]
 Write = Callable[[Any], None]  # of a checkpoint, to a path
@@ -42,7 +42,7 @@ class RunCallback(pl.Callback):
     on_after_backward: Any = None
     on_before_optimizer_step: Any = None
 
-    def validate_run(self, run: RunParts, replicas: int) -> None:
+    def validate_run(self, run: RunComponents, replicas: int) -> None:
         """Refuse a run that the callback cannot be part of."""
 
     def stage_law(self, step: int, law: Any) -> Any:

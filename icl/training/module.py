@@ -27,7 +27,7 @@ from icl.tasks.prompts import GramPrompt, TokenPrompt
 from icl.training.estimators import make_estimator
 from icl.training.hooks import RunCallback
 from icl.training.optimizers import OptimizerSpec, PerReplicaOptimizer, ReplicaOptimizer
-from icl.training.settings import TrainSettings
+from icl.training.settings import LoopConfig
 from icl.training.stream import PromptSet, PromptStream
 
 
@@ -114,7 +114,7 @@ class EnsembleModule(pl.LightningModule):
         self,
         model: Transformer,
         law: Law,
-        settings: TrainSettings,
+        settings: LoopConfig,
         spec: OptimizerSpec,
         seeds: Sequence[int],
         dtype: torch.dtype | None = None,
@@ -185,7 +185,7 @@ class EnsembleModule(pl.LightningModule):
         self.trained_on = str(self.device)
         stacks = {name: self.trained[name] for name in self.model.parametrization.shapes()}
         self.replicas = ReplicaOptimizer(self.spec, stacks, self.clip_R)
-        return self.replicas.engine
+        return self.replicas.optimizer
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint |= {"kernel": self.kernel, "threads": torch.get_num_threads()}
@@ -249,14 +249,14 @@ class EnsembleModule(pl.LightningModule):
         if self.estimate is not self._fused:
             self._choose_kernel(draw)
         self.reliable = self.reliability(draw)
-        take = self._step_each(draw) if self.spec.needs_per_replica_step else self._step_all(draw)
+        step_fn = self._step_each(draw) if self.spec.needs_per_replica_step else self._step_all(draw)
         for step in steps:
             self.replicas.set_rates(step)
-            take(step)
+            step_fn(step)
             for hook in self._on_step_end:
                 hook(self.trainer, self, step + 1)
         if step + 1 == self.total_steps:
-            self._show(self.total_steps, self._over_processes(lambda: self._loss(draw)))
+            self._publish(self.total_steps, self._over_processes(lambda: self._loss(draw)))
             self.trainer.should_stop = True  # a further epoch would be of the same prompts
         self._last_draw = draw if self.trainer.enable_validation else None
         self._log_means()
@@ -288,7 +288,7 @@ class EnsembleModule(pl.LightningModule):
         draw, self._last_draw = self._last_draw, None
         if draw is not None and self.trainer.global_step > self.snapshot.step:
             self.total_steps = self.trainer.global_step
-            self._show(self.total_steps, self._over_processes(lambda: self._loss(draw)))
+            self._publish(self.total_steps, self._over_processes(lambda: self._loss(draw)))
         if self.trainer.world_size > 1:
             strategy: Any = self.trainer.strategy
             own = torch.cat([stack.detach().cpu().flatten() for stack in self.trained.values()])
@@ -322,29 +322,29 @@ class EnsembleModule(pl.LightningModule):
         pieces = self.cut(draw)
         optimizer: Any = self.optimizers()
 
-        def take(step: int) -> None:
+        def step_fn(step: int) -> None:
             self.replicas.clear_gradients()
             losses = []
             for share, piece in pieces:
                 loss_R = self.estimate(self._model(), piece) * share
                 self.manual_backward(loss_R.sum())
                 losses.append(loss_R.detach())
-            self._show(step, self._over_processes(lambda: torch.stack(losses).sum(0)))
+            self._publish(step, self._over_processes(lambda: torch.stack(losses).sum(0)))
             self.replicas.attach_gradients()
             optimizer.step()
 
-        return take
+        return step_fn
 
     def _step_each(self, draw: dict[str, Tensor]) -> Callable[[int], None]:
         """Step each replica by its own L-BFGS, one after another: one optimizer would couple them."""
-        engine = self.replicas.engine
+        by_replica = self.replicas.optimizer
         optimizer: Any = self.optimizers()
-        assert isinstance(engine, PerReplicaOptimizer)
+        assert isinstance(by_replica, PerReplicaOptimizer)
         pieces_R = [self.cut(own) for own in self._of_each(draw)]
 
         def closure() -> float:
-            r, total = engine.current_replica, 0.0
-            engine.engines[r].zero_grad()
+            r, total = by_replica.current_replica, 0.0
+            by_replica.optimizers[r].zero_grad()
             for share, piece in pieces_R[r]:
                 model = self._model(self.replicas.views[r], r)
                 loss = self.estimate_replica[r](model, piece).sum() * share
@@ -352,11 +352,11 @@ class EnsembleModule(pl.LightningModule):
                 total += loss.item()
             return total
 
-        def take(step: int) -> None:
-            self._show(step, lambda: self._loss(draw))
+        def step_fn(step: int) -> None:
+            self._publish(step, lambda: self._loss(draw))
             optimizer.step(closure)
 
-        return take
+        return step_fn
 
     def _of_each(self, draw: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
         """Return each replica's prompts, as an ensemble of one."""
@@ -378,7 +378,7 @@ class EnsembleModule(pl.LightningModule):
         mean_R = self.trainer.strategy.reduce(loss_R(), reduce_op="mean")
         return lambda: mean_R
 
-    def _show(self, step: int, loss_R: Callable[[], Tensor]) -> None:
+    def _publish(self, step: int, loss_R: Callable[[], Tensor]) -> None:
         self.snapshot = WeightsSnapshot(self, step, loss_R)
         for hook in self._on_weights:
             hook(self.trainer, self, step)

@@ -62,15 +62,15 @@ class OptimizerSpec:
         number = torch.zeros(1, dtype=torch.float64, requires_grad=True)
 
         def loss() -> torch.Tensor:
-            engine.zero_grad()
+            optimizer.zero_grad()
             distance = (number - 2.3).cosh().sum()  # at 1 L-BFGS arrives with its first step
             distance.backward()  # type: ignore[no-untyped-call]
             return distance
 
         try:
-            engine = self.cls([number], **chosen)
+            optimizer = self.cls([number], **chosen)
             for _ in range(3):
-                engine.step(loss)  # type: ignore[arg-type]
+                optimizer.step(loss)  # type: ignore[arg-type]
         except (ValueError, TypeError, RuntimeError, LookupError) as error:
             raise InputError(f"optimizer: {one_line(error)}") from None
         if float(number.detach()) == 0:
@@ -103,31 +103,31 @@ def _pair(key: str, value: Any) -> tuple[float, ...]:
 class PerReplicaOptimizer(torch.optim.Optimizer):
     """An optimizer for each replica, as one. Its closure gives the loss of replica `turn`."""
 
-    def __init__(self, engines: Sequence[torch.optim.Optimizer]) -> None:
-        self.engines, self.current_replica = list(engines), 0
-        super().__init__([group for engine in engines for group in engine.param_groups], {})
+    def __init__(self, optimizers: Sequence[torch.optim.Optimizer]) -> None:
+        self.optimizers, self.current_replica = list(optimizers), 0
+        super().__init__([group for optimizer in optimizers for group in optimizer.param_groups], {})
         self._share_groups()
 
     def step(self, closure: Callable[[], float]) -> None:  # type: ignore[override]
-        for r, engine in enumerate(self.engines):
+        for r, optimizer in enumerate(self.optimizers):
             self.current_replica = r
-            engine.step(closure)
+            optimizer.step(closure)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"engines": [engine.state_dict() for engine in self.engines]}
+        return {"optimizers": [optimizer.state_dict() for optimizer in self.optimizers]}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        for engine, saved in zip(self.engines, state_dict["engines"], strict=True):
-            engine.load_state_dict(saved)
+        for optimizer, saved in zip(self.optimizers, state_dict["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
         self._share_groups()
 
     def _share_groups(self) -> None:
-        """Share parameter groups with the engines, so that what is set in a group is set for its engine."""
-        self.param_groups = [group for engine in self.engines for group in engine.param_groups]
+        """Share parameter groups with the optimizers: what is set in a group is set for its optimizer."""
+        self.param_groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
 
 
 class ReplicaOptimizer:
-    """One torch.optim object, `engine`, and the views of the stacks that it steps."""
+    """One torch.optim object, `optimizer`, and the views of the stacks that it steps."""
 
     def __init__(
         self, spec: OptimizerSpec, stacks: Mapping[str, nn.Parameter], clip_R: Sequence[float] | None
@@ -147,11 +147,11 @@ class ReplicaOptimizer:
         ]
         if spec.needs_per_replica_step:
             apart = [spec.cls(g["params"], **o) for g, o in zip(groups, self.options, strict=True)]
-            self.engine: torch.optim.Optimizer = PerReplicaOptimizer(apart)
+            self.optimizer: torch.optim.Optimizer = PerReplicaOptimizer(apart)
         else:
-            self.engine = spec.cls(groups, **self._fused(first.device), **self.options[0])
-            self.engine.register_step_pre_hook(self._join_equal_groups)
-            self.engine.register_step_post_hook(self._restore_groups)
+            self.optimizer = spec.cls(groups, **self._fused(first.device), **self.options[0])
+            self.optimizer.register_step_pre_hook(self._join_equal_groups)
+            self.optimizer.register_step_post_hook(self._restore_groups)
 
     def _fused(self, device: torch.device) -> dict[str, Any]:
         """Use one fused kernel for all groups, where it exists and the user chose no other."""
@@ -159,25 +159,25 @@ class ReplicaOptimizer:
         chosen = {"fused", "foreach", "differentiable"} & set(self.options[0])
         return {"fused": True} if known and not chosen else {}
 
-    def _join_equal_groups(self, engine: torch.optim.Optimizer, *_: object) -> None:
+    def _join_equal_groups(self, optimizer: torch.optim.Optimizer, *_: object) -> None:
         """Let a step see replicas with the same numbers as one group: each group is a launch of its own."""
         joined: dict[tuple[Any, ...], dict[str, Any]] = {}
-        self._groups = engine.param_groups
+        self._groups = optimizer.param_groups
         for group in self._groups:
             numbers = tuple(value for key, value in group.items() if key != "params")
             found = joined.setdefault(numbers, {**group, "params": []})
             found["params"] += group["params"]
-        engine.param_groups = list(joined.values())
+        optimizer.param_groups = list(joined.values())
 
-    def _restore_groups(self, engine: torch.optim.Optimizer, *_: object) -> None:
-        engine.param_groups = self._groups
+    def _restore_groups(self, optimizer: torch.optim.Optimizer, *_: object) -> None:
+        optimizer.param_groups = self._groups
 
     def set_rates(self, step: int) -> None:
-        for group, base in zip(self.engine.param_groups, self.base_rates, strict=True):
+        for group, base in zip(self.optimizer.param_groups, self.base_rates, strict=True):
             group["lr"] = self.spec.schedule.rate(base, step)
 
     def rates(self) -> list[float]:
-        return [float(group["lr"]) for group in self.engine.param_groups]
+        return [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def clear_gradients(self) -> None:
         for stack in self.stacks.values():

@@ -25,7 +25,7 @@ from icl.runs.store import RunStore
 from icl.tasks.law import Law
 from icl.training.hooks import Row
 from icl.training.module import Diverged, divergence_message, model_in_float64
-from icl.training.settings import RunParts
+from icl.training.settings import RunComponents
 
 if TYPE_CHECKING:
     from icl.runs.record import RunRecord
@@ -36,7 +36,7 @@ ALWAYS = ("loss", "exact_risk", "dist_preconditioned", "dist_plain")  # of every
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingPlan(RunParts):
+class TrainingPlan(RunComponents):
     """Everything a run needs, built and validated; nothing has been written yet."""
 
     experiment: str
@@ -76,7 +76,7 @@ class TrainResult:
 
 
 @dataclass
-class RunPart:
+class EnsembleMember:
     """One run of those that train together, which may be a single one: what it has recorded, and its outcome.
 
     `observe(attempt)` opens the observers of that attempt, `notify` reports a wait.

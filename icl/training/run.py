@@ -27,7 +27,7 @@ from icl.training.ensemble import Ensemble, Recorder, one_checkpoint
 from icl.training.hooks import Write, in_order, on_every_rank, role_of
 from icl.training.interrupts import Interrupts, Stop
 from icl.training.module import EnsembleModule
-from icl.training.plan import RunPart, TrainingPlan, TrainResult
+from icl.training.plan import EnsembleMember, TrainingPlan, TrainResult
 from icl.training.settings import make_trainer
 from icl.training.threads import threads
 
@@ -35,7 +35,7 @@ Outcome = TrainResult | Exception
 
 
 def train_runs(
-    parts: Sequence[RunPart],
+    parts: Sequence[EnsembleMember],
     ensemble_of: Callable[[Sequence[int]], Ensemble] | None = None,
     *,
     force: bool = False,
@@ -71,7 +71,7 @@ def train_runs(
     return [part.outcome for part in parts if part.outcome is not None]
 
 
-def _together(parts: Sequence[RunPart]) -> Iterator[tuple[int, list[int]]]:
+def _together(parts: Sequence[EnsembleMember]) -> Iterator[tuple[int, list[int]]]:
     """Yield the runs that train together, with the step from which they do: the last that most have saved."""
     left = [i for i, part in enumerate(parts) if part.outcome is None]
     while left:
@@ -83,7 +83,7 @@ def _together(parts: Sequence[RunPart]) -> Iterator[tuple[int, list[int]]]:
         left = [i for i in left if i not in chosen]
 
 
-def _train(parts: Sequence[RunPart], ensemble: Ensemble, step: int) -> None:
+def _train(parts: Sequence[EnsembleMember], ensemble: Ensemble, step: int) -> None:
     """Train runs that have begun, from their checkpoints at `step` or from the start, to their records.
 
     A run that fails ends with its exception; what stops all of them (Interrupted, a full disk) is raised. A
@@ -106,7 +106,7 @@ def _train(parts: Sequence[RunPart], ensemble: Ensemble, step: int) -> None:
         raise Interrupted(interrupts.signum)
 
 
-def _finish(part: RunPart, recorder: Recorder, module: EnsembleModule) -> None:
+def _finish(part: EnsembleMember, recorder: Recorder, module: EnsembleModule) -> None:
     """Judge the final weights and write the record."""
     if part.history["steps"][-1] != module.total_steps:
         raise RuntimeError("training stopped before train.steps; only complete runs are recorded")

@@ -37,7 +37,7 @@ CUDA = ("gpu", "cuda")
 
 
 @dataclass(frozen=True)
-class TrainSettings:
+class LoopConfig:
     """`train.*`: how long, on what, and how the gradient is estimated and clipped.
 
     `coordinates`: plain, or those in which the law's prompts are white (what then is a step of the optimizer,
@@ -102,7 +102,7 @@ class TrainSettings:
 
 
 @dataclass(frozen=True)
-class TrainerSettings:
+class TrainerConfig:
     """`trainer.*`: where and how it runs. Only the precision and the number of processes, of which each draws
     prompts of its own, belong to the science. `kernel`: whether it goes through that of icl.kernel; a run
     keeps what it began with. `options` are handed to pl.Trainer as they are."""
@@ -162,19 +162,19 @@ class TrainerSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunParts:
+class RunComponents:
     """Objects built from a training config."""
 
     law: Law
     model: Transformer
     optimizer: OptimizerSpec
-    train: TrainSettings
-    trainer: TrainerSettings
+    train: LoopConfig
+    trainer: TrainerConfig
     callbacks: Sequence[pl.Callback]
 
 
 def make_trainer(
-    settings: TrainerSettings,
+    settings: TrainerConfig,
     callbacks: Sequence[pl.Callback] = (),
     loggers: Sequence[Logger] = (),
     root: str | Path | None = None,

@@ -18,7 +18,7 @@ from torch.utils.data import IterableDataset
 
 from icl.random import generator
 from icl.tasks.law import Estimator
-from icl.training.settings import TrainSettings
+from icl.training.settings import LoopConfig
 
 Stage = Callable[[int, Any], Any]  # the law to draw from at a step, given the law so far
 
@@ -46,7 +46,7 @@ class PromptStream(IterableDataset):
         self,
         estimator: Estimator,
         seeds: Sequence[int],
-        settings: TrainSettings,
+        settings: LoopConfig,
         dtype: torch.dtype,
         first_step: int = 0,
         share: tuple[int, int] = (0, 1),

@@ -83,7 +83,7 @@ class EnsembleStep:
             (self.risk(self.model, piece) * share).sum().backward()
         self.optimizer.attach_gradients()
         self.optimizer.clip()
-        self.optimizer.engine.step()
+        self.optimizer.optimizer.step()
         if torch.cuda.is_available():
             torch.cuda.synchronize()
 

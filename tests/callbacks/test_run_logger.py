@@ -32,6 +32,7 @@ class RecordingLogger(Logger):
         self.scalars.append((step, metrics))
 
     def log_image(self, key: str, images: list, step: int, caption: list[str]) -> None:
+        assert images[0].mode == "RGB"
         self.pictures.append((step, key, caption))
 
     def log_hyperparams(self, params: dict, *_: Any, **__: Any) -> None:

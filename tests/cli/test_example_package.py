@@ -6,13 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 import icl as package
 from icl.config.search_path import ConfigDirs, require_known
 from icl.errors import InputError
-from icl.models import LinearTransformer, SparseA
-from icl.random import generator
 from tests.commands import Run, assert_refused, write
 
 SOURCE = Path(__file__).parents[2] / "examples" / "mylab"
@@ -55,31 +52,6 @@ def test_all_of_it_runs(mylab: Path, icl: Run, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("icl.config.search_path.installed", tuple)
     with pytest.raises(InputError, match="a record builds only classes of icl and of installed packages"):
         package.load_run(again["run_dir"]).law  # noqa: B018
-
-
-def test_its_risk_is_that_of_its_prompts(mylab: Path) -> None:
-    from mylab.model import DiagonalA  # type: ignore[import-not-found]
-    from mylab.task import Signs, best_step, least_risk  # type: ignore[import-not-found]
-
-    law = Signs(3, 4).law([0])
-    other_DD = torch.tensor([[0.2, 0.5, 0], [0, 0.7, -0.1], [0.3, 0, 0.4]])
-    for A_DD in (best_step(3, 4) * torch.eye(3), other_DD):
-        family = SparseA(3, 1)
-        family.load({"A": A_DD.double()[None, None]})
-        model = LinearTransformer(family, path="tokens")
-        prompt = law.token_prompts([generator(1, "eval")], 40_000)
-        loss_B = (model.predict(prompt) - prompt.target_RB)[0].detach().square()
-        exact = float(law.exact_risk(model)(model).detach())
-        assert abs(float(loss_B.mean()) - exact) < 5 * float(loss_B.std()) / 200
-    diagonal = DiagonalA(3, 1)
-    diagonal.load({"a": torch.tensor([0.3, 0.5, -0.2]).double()[None, None, None]})
-    model.parametrization.load({"A": torch.diag_embed(diagonal.a[:, :, 0]).detach()})
-    same = LinearTransformer(diagonal, path="tokens")
-    assert torch.equal(same.predict(prompt), model.predict(prompt))
-    assert torch.allclose(LinearTransformer(diagonal).predict(prompt.gram()), model.predict(prompt))
-    assert torch.equal(law.exact_risk(same)(same), law.exact_risk(model)(model))
-    model.parametrization.load({"A": best_step(3, 4) * torch.eye(3).double()[None, None]})
-    assert float(law.exact_risk(model)(model).detach()) == pytest.approx(least_risk(3, 4), rel=1e-12)
 
 
 def test_its_model_trains_under_its_law_and_under_a_papers(mylab: Path, icl: Run, outputs: Path) -> None:

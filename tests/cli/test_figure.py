@@ -63,17 +63,3 @@ def test_a_figure_is_found_again_and_drawn_again_on_request(
         for path in map(Path, [*again["files"].values(), *again["runs"]]):
             assert path.is_relative_to(copy) and path.exists()
     assert not outputs.exists()
-
-
-def test_other_settings_leave_the_shipped_figure_alone(icl: Run, outputs: Path) -> None:
-    """Draw from the same trained runs, whose models are logged to W&B as inputs."""
-    fig1 = ["figure=giannou/fig1", "scale=smoke", "format=json"]
-    many = icl("figure", "-m", *fig1, "figure.newton_steps=2")
-    assert many.code == 0, many.err
-    (job,) = many.json["results"]
-    drawn = [job["document"], icl("figure", *fig1).json]
-    files = [Path(document["files"]["png"]) for document in drawn]
-    assert files[0] != files[1] and all(file.is_file() for file in files)
-    assert files[1].name == "fig1.png"
-    runs = [{run for run in document["runs"] if "giannou/logistic/" in run} for document in drawn]
-    assert runs[0] == runs[1] and len(runs[0]) == 2

@@ -2,17 +2,12 @@
 
 import csv
 import json
-import sys
 from itertools import product
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
-from hydra.experimental.callback import Callback
 
-from icl.jobs.execution import multirun
-from tests.commands import DIVERGES, Run, assert_refused, logged_to_wandb, write
+from tests.commands import DIVERGES, Run, assert_refused, logged_to_wandb
 
 KEYS = {"jobs", "done", "cached", "failed", "seconds", "summary", "sweep_csv"}
 
@@ -92,13 +87,6 @@ def group_of(document: dict) -> str:
     return f"{document['name']} ({Path(document['sweep']).name[:4]})"
 
 
-def test_a_job_that_is_not_done_in_the_end_is_a_failure(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(multirun, "run_request", lambda *_: {})
-    found = tiny("-m", "seed=0,1", "format=json")
-    assert found.code == 4 and found.json["failed"] == 2
-    assert "waiting in the end" in found.json["failures"][0]["error"]
-
-
 SEARCH = ["-m", "hydra/sweeper=optuna", "seed=0", "optimizer.lr=tag(log,interval(0.001,0.1))", "format=json"]
 
 
@@ -134,39 +122,3 @@ def test_batches_of_a_grid(tiny: Run, outputs: Path) -> None:
     assert found.code == 4 and found.json["failed"] == 1 and found.json["done"] == 1
     assert {path.name for path in outputs.glob("sweeps/*/*")} == {"sweep.csv", "sweep.json"}
     assert list(Path.cwd().iterdir()) == []
-
-
-class Witness(Callback):
-    seen: list[str] = []  # noqa: RUF012
-
-    def on_multirun_start(self, config: Any, **_: Any) -> None:
-        Witness.seen.append("start")
-
-    def on_job_end(self, config: Any, job_return: Any, **_: Any) -> None:
-        Witness.seen.append(job_return.status.name)
-
-    def on_multirun_end(self, config: Any, **_: Any) -> None:
-        Witness.seen.append("end")
-
-
-EXPERIMENT = """# @package _global_
-defaults:
-  - ahn/theorem3
-  - _self_
-hydra:
-  mode: MULTIRUN
-  sweeper:
-    params:
-      seed: range(2)
-"""
-
-
-def test_a_grid_and_a_callback_in_a_file(tiny: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    conf = write(tmp_path / "conf", {"experiment/two.yaml": EXPERIMENT})
-    module = ModuleType("witness_lab")
-    module.Witness = Witness  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "witness_lab", module)
-    args = ["--config-dir", str(conf), "experiment=two", "train.steps=2", "format=json"]
-    callback = "+hydra.callbacks.mine._target_=witness_lab.Witness"
-    assert tiny(*args, callback).json["jobs"] == 2
-    assert Witness.seen == ["start", "COMPLETED", "COMPLETED", "end"]

@@ -13,7 +13,7 @@ import pytest
 from tests.commands import TINY
 from tests.processes import ROOT
 
-CACHED = ("MPLCONFIGDIR", "TORCHINDUCTOR_", "TRITON_", "XDG_", "WANDB_")  # places that the tests have chosen
+CACHED = ("MPLCONFIGDIR", "XDG_", "WANDB_")  # places that the tests have chosen
 PLACES = ("home", "tmp", "cwd")
 TRAIN = ["train", *TINY, "format=json"]
 COMMANDS = {  # and the exit code; first what is refused, and leaves nothing
@@ -29,12 +29,11 @@ from pathlib import Path
 from icl.cli import main
 outputs, commands = sys.argv[1], json.loads(sys.argv[2])
 for name, (argv, expected) in commands.items():
-    for variable in ("MPLCONFIGDIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
-        os.environ.pop(variable, None)
+    os.environ.pop("MPLCONFIGDIR", None)
     assert main([*argv, f"paths.outputs={outputs}"]) == expected, name
     assert Path(outputs).exists() == (name not in ("refused", "list")), name
-    caches = {os.environ.get(variable, "") for variable in ("MPLCONFIGDIR", "TORCHINDUCTOR_CACHE_DIR")}
-    assert all(cache.startswith(outputs) == (name not in ("list", "report")) for cache in caches), name
+    cache = os.environ.get("MPLCONFIGDIR", "")
+    assert cache.startswith(outputs) == (name not in ("list", "report")), name
 """
 
 

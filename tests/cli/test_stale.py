@@ -2,9 +2,7 @@
 
 import inspect
 import json
-import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,69 +13,29 @@ from icl.runs import code
 from icl.runs.documents import read_record
 from tests.commands import Run, other_code
 
-Edit = Callable[[str, str, str], None]
 
-
-@pytest.fixture
-def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Edit:
-    """Return `edit(file, old, new)`: this process's code as the digest reads it, as if icl had been
-    changed so."""
-    shutil.copytree(Path(package.__file__).parent, tmp_path / "tree", ignore=shutil.ignore_patterns("*.pyc"))
-    monkeypatch.setattr(code, "_digest", code._digest.__wrapped__)
-    monkeypatch.setattr(code, "_read", code._read.__wrapped__)
-    monkeypatch.setattr(code, "ICL", tmp_path / "tree")
-
-    def change(file: str, old: str, new: str) -> None:
-        path = tmp_path / "tree" / file
-        source = path.read_text() if path.exists() else ""
-        assert old in source
-        path.write_text(source.replace(old, new, 1))
-
-    return change
+def edit(path: Path) -> None:
+    path.write_text(f"# a comment\n{path.read_text()}")
 
 
 def stale(icl: Run) -> list[str]:
     return [Path(entry["path"]).parent.name for entry in icl("clean", "format=json").json["found"]]
 
 
-def test_a_flipped_sign_in_a_layer(icl: Run, edit: Edit) -> None:
-    names = ("theorem4", "ltb", "lemma3")
-    checks = [("check", f"check=xie/{name}", "scale=smoke", "format=json") for name in names]
-    checks.append(("check", "check=ahn/lemma5", "scale=smoke", "format=json"))
-    assert not any(icl(*check).json["cached"] for check in checks)
-    assert all(icl(*check).json["cached"] for check in checks)
-    edit("theory/xie/prompts.py", "return (w.transpose()", "return -(w.transpose()")
-    assert sorted(stale(icl)) == sorted(names)
-    assert [icl(*check).json["cached"] for check in checks] == [False, False, False, True]
-    assert stale(icl) == []
-
-
-def test_a_run_and_what_does_not_touch_it(icl: Run, tiny: Run, edit: Edit) -> None:
-    tiny()
-    edit("loggers/wandb_run.py", "from __future__", "# a comment\nfrom __future__")
-    edit("cli/train.py", "", "# a comment\n")
-    edit("figures/style.py", "from __future__", "# a comment\nfrom __future__")
-    edit("theory/lu/another.py", "", "from icl.tasks import LinearRegression\n")
-    assert stale(icl) == [] and tiny("format=json").json["cached"]
-    edit("training/schedules.py", "", "# a comment\n")
-    assert stale(icl) == ["theorem3"] and not tiny("format=json").json["cached"]
-    assert stale(icl) == []
-
-
-def test_records_of_other_code_are_used_where_that_is_asked(icl: Run, tiny: Run, edit: Edit) -> None:
+def test_records_of_other_code_are_used_where_that_is_asked(icl: Run, tiny: Run, tree: Path) -> None:
     check = ("check", "check=ahn/lemma5", "scale=smoke", "format=json")
     figure = ("figure", "figure=lds/fig3", "scale=smoke", "format=json")
     tiny("format=json")
     icl(*check)
     icl(*figure)
-    edit("random.py", "", "# a comment\n")
-    edit("theory/words.py", "", "# a comment\n")
+    edit(tree / "random.py")
+    edit(tree / "theory/words.py")
     assert tiny("format=json", "stale=use").json["cached"]
     assert icl(*check, "stale=use").json["cached"] and icl(*figure, "stale=use").json["cached"]
     assert not icl(*check).json["cached"] and not tiny("format=json").json["cached"]
 
 
-def test_clean_keeps_a_verdict_on_a_runs_weights(icl: Run, tiny: Run, edit: Edit, outputs: Path) -> None:
+def test_clean_keeps_a_verdict_on_a_runs_weights(icl: Run, tiny: Run, tree: Path, outputs: Path) -> None:
     run = tiny("format=json").json["run_dir"]
     check = ("check", "check=ahn/theorem3", "scale=smoke", f"check.weights={run}", "format=json")
     assert not icl(*check).json["cached"]
@@ -85,7 +43,7 @@ def test_clean_keeps_a_verdict_on_a_runs_weights(icl: Run, tiny: Run, edit: Edit
     assert icl(*check).json["cached"]
     (record,) = outputs.glob("checks/ahn/theorem3/*.json")
     assert "icl.models.SparseA" in json.loads(record.read_text())["code"], "it can be told without the run"
-    edit("checks/ahn/theorem3.py", "", "# a comment\n")
+    edit(tree / "checks/ahn/theorem3.py")
     assert stale(icl) == ["theorem3"]
 
 

@@ -1,18 +1,13 @@
 """Tests of `icl sweep`, the table of a multirun, and what is done again when the command is repeated."""
 
 import csv
-import errno
 import io
-import os
 import shutil
-import sys
 from pathlib import Path
-from typing import Any
 
 import icl as package
-from tests.commands import DIVERGES, Run, write
+from tests.commands import DIVERGES, Run
 
-HEAD = "# @package _global_\ndefaults:\n  - ahn/theorem3\n  - _self_\n"
 GRID = ["-m", "seed=range(2)", "optimizer.lr=0.01,0.02", "format=json"]
 
 
@@ -45,38 +40,3 @@ def test_best_and_failed(tiny: Run, icl: Run) -> None:
     assert (Path(failure["run_dir"]) / "traceback.txt").is_file()
     found = icl("sweep", f"sweep={document['sweep']}")
     assert found.code == 4 and failure["run_dir"] in found.out and "Diverged: the loss of seeds" in found.out
-
-
-def test_options_that_lie_elsewhere(tiny: Run, tmp_path: Path) -> None:
-    for number, place in enumerate("ab", 1):
-        write(tmp_path / place, {"experiment/mine.yaml": f"{HEAD}seeds: [{number}]\n"})
-        searched = f"hydra.searchpath=[file://{tmp_path / place}]"
-        found = tiny(searched, "experiment=mine", "-m", "format=json", "train.steps=1").json
-        (result,) = found["results"]
-        assert result["document"]["metrics"]["loss"]["by_seed"].keys() == {str(number)}
-
-
-def test_a_finished_sweep_is_answered_from_outputs_that_take_nothing(
-    tiny: Run, icl: Run, outputs: Path
-) -> None:
-    """Refuse every write below outputs, as a read-only folder does."""
-    before = tiny(*GRID).json
-    written = []
-
-    def refuse(event: str, arguments: tuple[Any, ...]) -> None:
-        is_write = (
-            event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)
-        )
-        if written_below and is_write and str(arguments[0]).startswith(written_below[0]):
-            written.append(arguments[0])
-            raise OSError(errno.EROFS, os.strerror(errno.EROFS), arguments[0])
-
-    written_below = [str(outputs)]
-    sys.addaudithook(refuse)
-    try:
-        again = tiny(*GRID)
-        status = icl("sweep", f"sweep={before['sweep']}", "format=json")
-    finally:
-        written_below.clear()
-    assert written == [] and again.code == status.code == 0, again.err
-    assert again.json["cached"] == 4 and again.json["summary"] == before["summary"] == status.json["summary"]

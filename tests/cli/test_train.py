@@ -11,7 +11,7 @@ from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.figures.training import TrainingSettings
 from icl.jobs.requests import train
-from tests.commands import TINY, Run, logged_to_wandb
+from tests.commands import Run, logged_to_wandb, tiny_argv
 
 KEYS = {"run_dir", "fingerprint", "status", "cached", "resumed", "steps", "seconds", "metrics", "verdicts"}
 METRICS = {"loss", "exact_risk", "dist_preconditioned", "dist_plain"}
@@ -54,7 +54,7 @@ OTHERWISE = {
 
 def test_what_makes_another_run(tiny: Run, tmp_path: Path) -> None:
     def identity(*more: str) -> str:
-        composed = compose(ConfigDirs(), "train", [*TINY, "logger=none", *more])
+        composed = compose(ConfigDirs(), "train", [*tiny_argv(*more)[1:], "logger=none"])
         return train.parse(composed, Session(Path("/nowhere"))).identity
 
     assert identity() == tiny("format=json").json["fingerprint"]
@@ -64,6 +64,8 @@ def test_what_makes_another_run(tiny: Run, tmp_path: Path) -> None:
         np.save(tmp_path / f"{name}.npy", np.diag([1.0, 2, 3, 4, last]))
     one, two, three = (identity(f"task.covariance={tmp_path}/{n}.npy") for n in ("one", "two", "three"))
     assert one == two != three
+    lsa, cut = "experiment=giannou/lsa", "callbacks.curriculum.every=4"
+    assert identity(lsa) == identity(lsa, "callbacks.progress.seconds=1") != identity(lsa, cut)
     assert tiny("verbose=true", "callbacks.heatmaps.count=2", "format=json").json["cached"]
 
 
@@ -103,13 +105,6 @@ def test_verdicts_are_given_kept_and_added_later(tiny: Run) -> None:
     assert tiny(*both_speak_of).json["verdicts"] == []  # asked for none
 
 
-def test_the_table_of_many_seeds_has_their_extremes(tiny: Run) -> None:
-    for seeds, shown in (("[0,1]", "seed 1"), ("[0,1,2,3,4,5,6,7,8,9]", "lowest")):
-        text = tiny(f"seeds={seeds}").out
-        assert shown in text and "…" not in text and "dist_preconditioned" in text
-        assert max(map(len, text.split("run: ")[0].splitlines())) <= 80
-
-
 def test_a_seed_that_diverges(tiny: Run, outputs: Path) -> None:
     """Keep the others' numbers and name the bad seed; the run is a failure whenever it is found again."""
     options = ["seeds=[3,4]", "optimizer.lr=[0.01,1e30]", "train.clip=null", "train.steps=12", "format=json"]
@@ -130,3 +125,30 @@ def test_a_seed_that_diverges(tiny: Run, outputs: Path) -> None:
     assert [code for _, code in logged_to_wandb(outputs)] == [1], "failed there as it is here"
     (log,) = outputs.glob("wandb/offline-run-*/run-*.wandb")
     assert b"the loss of seeds [4] is not finite" in log.read_bytes()
+
+
+COUNTER = """
+import json
+import pytorch_lightning as pl
+
+class Counter(pl.Callback):
+    def __init__(self, path): self.path, self.steps, self.rows = path, [], 0
+    def on_step_end(self, trainer, module, step): self.steps.append((step, trainer.global_step))
+    def on_rows(self, trainer, module, rows): self.rows += len(rows)
+    def on_fit_end(self, trainer, module): open(self.path, "w").write(json.dumps([self.steps, self.rows]))
+"""
+
+
+def test_a_callback_of_ones_own_and_one_switched_off_change_no_number(
+    tiny: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "counting_lab.py").write_text(COUNTER)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    first = tiny("format=json", "callbacks.gradient.count=2").json
+    mine = f"+callbacks.mine={{_target_:counting_lab.Counter,path:{tmp_path / 'calls.json'}}}"
+    assert tiny("callbacks.gradient.count=2", mine, "format=json").json["cached"]
+    for changed in (mine, "~callbacks.gradient", "callbacks.gradient=null"):
+        found = tiny(changed, "force=true", "format=json").json
+        assert found["fingerprint"] == first["fingerprint"] and "gradient_norm" not in found["metrics"]
+        assert {name: first["metrics"][name] for name in found["metrics"]} == found["metrics"]
+    assert json.loads((tmp_path / "calls.json").read_text()) == [[[k, k] for k in range(1, 5)], 6]

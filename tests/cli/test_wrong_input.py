@@ -35,35 +35,10 @@ def test_files_that_claim_to_be_huge(places: Path, capfd: pytest.CaptureFixture[
     assert contents(places) == before
 
 
-NOT_MEANT = {
-    ("model._target_=icl",): "model._target_=icl: cannot be imported",
-    ("optimizer=lbfgs", "optimizer.tolerance_grad=-1"): "optimizer.tolerance_grad=-1: must be",
-    ("optimizer.weight_decay=inf",): "optimizer.weight_decay=inf: must be a finite number",
-    ("train.steps_per_batch=1000000000000",): "train.steps_per_batch=1000000000000: must be an integer from",
-}
-
-
-@pytest.mark.parametrize("overrides", NOT_MEANT)
-def test_what_cannot_be_meant(overrides: tuple[str, ...], tiny: Run, outputs: Path) -> None:
-    assert_refused(tiny(*overrides), NOT_MEANT[overrides], outputs)
-
-
 def test_weights_of_a_folder_that_is_no_run(icl: Run, tmp_path: Path, outputs: Path) -> None:
     write(tmp_path / "bare", {"run.json": "{}"})
     asked = ("check", "check=ahn/theorem3", "scale=smoke", f"check.weights={tmp_path / 'bare'}")
     assert_refused(icl(*asked), "must be the folder of a finished run", outputs)
-
-
-LONG = "y" * 5000
-
-
-@pytest.mark.parametrize(
-    "line",
-    [f"{T} task.covariance={LONG}.npy", f"{C} check.weights={LONG}",
-     f"figure figure=ahn/fig1 from={LONG}", f"list --config-dir={LONG}"],
-)  # fmt: skip
-def test_a_name_that_no_file_can_have(line: str, icl: Run, outputs: Path) -> None:
-    assert_refused(icl(*line.split()), "File name too long", outputs)
 
 
 def test_no_secret_of_the_environment_is_said(

@@ -1,39 +1,18 @@
 """Tests of SIGINT and SIGTERM at awkward moments of training."""
 
-import json
 import os
 import signal
-import threading
-import time
 
 import pytest
 
 from icl.errors import Interrupted
-from icl.jobs.requests.request import SMOKE
 from icl.runs.store import RunStore
 from icl.training.interrupts import Interrupts
 from icl.training.optimizers import ReplicaOptimizer
 from icl.training.stream import PromptStream
-from tests.commands import TINY
-from tests.faults.stories import SAYS
 from tests.plans import assert_identical, train_one
-from tests.processes import ICL
 
 EITHER = pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-
-
-def test_while_it_trains(spawn, tmp_path, monkeypatch):
-    """Start from nothing, with the interpreter's own start. Nothing slows it down, so it is long."""
-    monkeypatch.chdir(tmp_path)
-    long = ("train.steps=1000", "train.log_every=50", "callbacks.checkpoint.seconds=0", "seeds=[0,1]")
-    kept = [override for override in TINY if not override.startswith(("train.steps=", "train.log_every"))]
-    process = spawn(ICL, "train", *kept, *long, "logger=none")
-    while not list(tmp_path.glob("outputs/runs/*/*/*/checkpoints/*.ckpt")) and process.poll() is None:
-        time.sleep(0.005)
-    process.send_signal(signal.SIGTERM)
-    assert (process.communicate(), process.returncode) == (("", f"icl: {SMOKE}\n{SAYS}"), 143)
-    (path,) = tmp_path.glob("outputs/runs/ahn/theorem3/*/run.json")
-    assert json.loads(path.read_text())["status"] == "interrupted"
 
 
 @EITHER
@@ -46,21 +25,6 @@ def test_one_signal_is_noted_and_a_second_stops(signum):
         os.kill(os.getpid(), signum)
     assert caught.value.signum == signum
     assert signal.getsignal(signum) is before
-
-
-def test_other_threads_take_no_signals():
-    """Run in another thread, where signals cannot be set, as joblib's threading backend does."""
-    seen = []
-
-    def work():
-        with Interrupts() as interrupts:
-            interrupts.listen()
-            seen.append(interrupts.signum)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert seen == [None]
 
 
 @EITHER

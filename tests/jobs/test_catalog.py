@@ -2,11 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
 from icl.config.search_path import ConfigDirs
 from icl.jobs.stored.catalog import KINDS, Kind, listing, stored
-from icl.runs import documents
 from tests.records import write_sealed as write
 
 CHECK, EXPERIMENT, FIGURE = KINDS
@@ -35,23 +32,3 @@ def test_only_finished_records_of_the_very_thing_count(tmp_path: Path) -> None:
     assert lemma["done"] is True and "forward pass" in str(lemma["statement"])
     check.write_text("{ torn")
     assert found(CHECK, "ahn/lemma1") is None
-
-
-@pytest.mark.parametrize("done", [True, False])
-def test_no_run_is_read_twice(done: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read each run once where none is finished; else the first suffices."""
-    runs, reads = 300, []
-    for number in range(runs):
-        status = "done" if done else "failed"
-        write(tmp_path / f"runs/ahn/theorem3/{number:012x}/run.json", status=status)
-    read = documents.read_bytes
-
-    def counted(path: Path) -> bytes:
-        reads.extend([path] if path.name == "run.json" else [])
-        return read(path)
-
-    monkeypatch.setattr(documents, "read_bytes", counted)
-    document = listing(tmp_path, ConfigDirs())
-    assert 0 < len(reads) <= (1 if done else runs)
-    found = {item["id"]: item["done"] for item in document["experiments"]}
-    assert found["ahn/theorem3"] is done

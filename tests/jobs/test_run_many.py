@@ -1,8 +1,6 @@
 """Tests of many requests: what workers do and say, what is read and not composed, and a full disk."""
 
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,7 +16,6 @@ from icl.jobs.execution.run_many import Task, jobs_of, run_many
 from icl.jobs.requests.parse import _node, parse_named
 from icl.jobs.requests.request import Document
 from icl.runs.atomic import Unwritable
-from tests.processes import ROOT
 
 
 @dataclass(frozen=True)
@@ -67,30 +64,6 @@ def test_as_many_as_there_are_cores_and_memory_for(monkeypatch: pytest.MonkeyPat
         assert jobs_of(None) == jobs and jobs_of(3) == 3
     with pytest.raises(InputError, match="jobs=0: must be"):
         jobs_of(0)
-
-
-def test_a_script_need_not_ask_for_its_name(tmp_path: Path) -> None:
-    """Call from a script, which workers do not run again; a process that may start none works by itself."""
-    script = tmp_path / "script.py"
-    script.write_text("""
-import multiprocessing, sys
-from pathlib import Path
-print("begun")
-from icl.config.session import Session
-from icl.jobs.execution.run_many import Task, run_many, jobs_of
-from tests.jobs.test_run_many import Talks
-heard = []
-run_many([Task(Talks(name, runs_key=name), Session(Path(sys.argv[1]))) for name in "ab"], 2, heard.append)
-print(sum(getattr(event, "state", "") == "done" for event in heard))
-multiprocessing.current_process()._config["daemon"] = True
-print(jobs_of(None))
-""")
-    environment = {k: v for k, v in os.environ.items() if k != "LOKY_MAX_CPU_COUNT"}
-    command = [sys.executable, str(script), str(tmp_path)]
-    done = subprocess.run(
-        command, env=environment | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120
-    )
-    assert (done.returncode, done.stdout) == (0, "begun\n2\n1\n"), done.stderr
 
 
 def test_figures_that_are_drawn_from_the_same_runs() -> None:

@@ -7,10 +7,10 @@ from icl.errors import InputError
 from icl.models import Full, LinearTransformer, SparseAB
 from icl.models.coordinates import Coordinates
 from icl.tasks import LinearRegression
-from icl.training.settings import TrainSettings
+from icl.training.settings import LoopConfig
 
 LAW = LinearRegression(3, 6, eigenvalues=[4, 1, 0.25], task_covariance="inverse").law([0, 1])
-WHITENED = TrainSettings(steps=1, batch=1, coordinates="whitened")
+WHITENED = LoopConfig(steps=1, batch=1, coordinates="whitened")
 
 
 def test_parameters_and_back():
@@ -50,4 +50,4 @@ def test_models_without_such_coordinates_are_refused():
     with pytest.raises(InputError, match=r"train\.coordinates=whitened: not with .*Full; use plain"):
         WHITENED.maps(LinearTransformer(Full(3, 2)), LAW)
     with pytest.raises(InputError, match=r"train\.coordinates=white: must be one of"):
-        TrainSettings(steps=1, batch=1, coordinates="white")
+        LoopConfig(steps=1, batch=1, coordinates="white")

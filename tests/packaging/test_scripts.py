@@ -109,11 +109,3 @@ def test_a_finished_environment_is_kept_until_the_pins_change(clone: Path, tools
     assert failed.returncode == 2 and "could not install" in failed.stderr
     assert "installing" in set_up(clone, tools).stderr
     assert (clone / ".venv" / "kept").exists()
-
-
-def test_an_interrupted_environment_is_made_anew(clone: Path, tools: Path) -> None:
-    working_python(tools)
-    assert set_up(clone, tools, "kill -KILL $$").returncode == -9
-    (clone / ".venv" / "half").touch()
-    assert set_up(clone, tools).returncode == 0
-    assert not (clone / ".venv" / "half").exists()

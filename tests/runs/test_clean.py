@@ -1,11 +1,10 @@
-import shutil
 import signal
 
 import pytest
 
 from icl.errors import Interrupted
 from icl.runs import atomic, clean, layout
-from icl.runs.clean import find_garbage, remove
+from icl.runs.clean import find_removable, remove
 from icl.runs.json_records import JsonRecords
 from icl.runs.record import find_done
 from icl.runs.store import RunStore
@@ -45,11 +44,11 @@ def stop(store, number, error, digest="d1", save=True):
 
 
 def found(outputs):
-    return {entry.path: entry.why.partition(":")[0] for entry in find_garbage(outputs)}
+    return {entry.path: entry.why.partition(":")[0] for entry in find_removable(outputs)}
 
 
 def test_what_counts_stays_and_what_does_not_goes(outputs, store, finish, monkeypatch, today):
-    assert find_garbage(outputs) == [] and not outputs.exists()
+    assert find_removable(outputs) == [] and not outputs.exists()
     keep = [make(store, finish, 0), stop(store, 1, Interrupted(signal.SIGTERM))]
     failed = stop(store, 2, ZeroDivisionError())
     stale = make(store, finish, 3, digest="old")
@@ -73,13 +72,13 @@ def test_what_counts_stays_and_what_does_not_goes(outputs, store, finish, monkey
     today(None)
     assert found(outputs) == whatever_the_code, "nobody knows the current code"
     today("d1")
-    garbage = find_garbage(outputs)
+    garbage = find_removable(outputs)
     for entry in garbage:
         files = [path for path in (entry.path, *entry.path.rglob("*")) if path.is_file()]
         assert entry.bytes == sum(file.stat().st_size for file in files) and (files or entry.path == orphan)
     assert set(remove(outputs, garbage)) == {entry.path for entry in garbage}
     assert not any(entry.path.exists() for entry in garbage) and all(path.is_dir() for path in keep)
-    assert find_garbage(outputs) == []
+    assert find_removable(outputs) == []
     assert find_done(keep[0], "d1") is not None and checks.find("ahn/theorem1", PRINTS[0], "d1") is not None
     with pytest.raises(Interrupted), store.begin("ahn/theorem3", PRINTS[1], {}, "d1") as run:
         assert list(run.checkpoints) == [1]
@@ -88,26 +87,12 @@ def test_what_counts_stays_and_what_does_not_goes(outputs, store, finish, monkey
 
 def test_a_run_at_work_or_made_meanwhile_is_never_touched(outputs, store, finish):
     stop(store, 0, ZeroDivisionError())
-    garbage = find_garbage(outputs)
+    garbage = find_removable(outputs)
     with store.begin("ahn/theorem3", PRINTS[0], {}, "d1") as run:
-        assert find_garbage(outputs) == [] and remove(outputs, garbage) == []
+        assert find_removable(outputs) == [] and remove(outputs, garbage) == []
         finish(run)
     assert remove(outputs, garbage) == []
     assert find_done(store.path("ahn/theorem3", PRINTS[0]), "d1") is not None
-
-
-def test_a_start_during_removal_waits_for_its_end(outputs, store, finish, monkeypatch, spawn):
-    stop(store, 0, ZeroDivisionError())
-    rmtree, tried = shutil.rmtree, []
-
-    def start_meanwhile(gone):
-        rmtree(gone)
-        with clean.locked(store.path("ahn/theorem3", PRINTS[0]) / "lock", wait=False) as mine:
-            tried.append(mine)
-
-    monkeypatch.setattr(clean.shutil, "rmtree", start_meanwhile)
-    remove(outputs, find_garbage(outputs))
-    assert tried == [False] and list((outputs / "runs").iterdir()) == [], "folders left empty go too"
 
 
 def test_temporary_files_where_nobody_is_at_work(outputs, store, finish):
@@ -120,7 +105,7 @@ def test_temporary_files_where_nobody_is_at_work(outputs, store, finish):
         file.write_text("half")
     with checks.lock("ahn/theorem1", PRINTS[0]):
         assert found(outputs) == {inside: "leftover temporary file"}
-    garbage = find_garbage(outputs)
+    garbage = find_removable(outputs)
     assert {entry.path for entry in garbage} == {inside, outside}
     inside.unlink()  # its process was at work, and is done
     assert remove(outputs, garbage) == [outside]
@@ -135,6 +120,6 @@ def test_nothing_outside_and_nothing_behind_a_link(tmp_path, outputs, store):
     (outputs / "runs" / "linked").symlink_to(victim.parent)
     (outputs / "checks").symlink_to(tmp_path / "elsewhere" / "runs")
     (tmp_path / "link").symlink_to(outputs)
-    garbage = find_garbage(tmp_path / "link")
+    garbage = find_removable(tmp_path / "link")
     assert remove(tmp_path / "link", garbage) == [own]
     assert (victim / "traceback.txt").exists() and not own.exists()

@@ -1,5 +1,4 @@
 import functools
-import shutil
 from pathlib import Path
 
 import pytest
@@ -30,17 +29,6 @@ def roots_of(group: str, name: str) -> tuple[str, ...]:
         return (*targets(*(settings[key] for key in ("task", "model", "optimizer"))), *TRAINING)
     own = yaml.safe_load((conf_dir() / group / f"{name}.yaml").read_text())
     return (*targets(own), *(DRAWING if group == "figure" else ()))
-
-
-@pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Copy icl, to be edited and read anew by each digest."""
-    folder = tmp_path / "tree" / "icl"
-    shutil.copytree(HERE, folder, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
-    monkeypatch.setattr(code, "_digest", code._digest.__wrapped__)
-    monkeypatch.setattr(code, "_read", code._read.__wrapped__)
-    monkeypatch.setattr(code, "ICL", folder)
-    return folder
 
 
 def edited(path: Path) -> None:

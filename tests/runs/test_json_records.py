@@ -1,13 +1,11 @@
 import json
 import math
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from icl.errors import InputError
 from icl.runs import layout
-from icl.runs.json_records import DAMAGED, JsonRecords, complaint, read
+from icl.runs.json_records import DAMAGED, JsonRecords, invalid_reason, read
 
 ID, FINGERPRINT = "ahn/theorem1", "0123456789ab"
 
@@ -40,8 +38,8 @@ def test_places_of_a_figure(tmp_path):
 def test_stale_by_code_or_schema(records, monkeypatch):
     records.save(ID, FINGERPRINT, "d1", {})
     record = read(records.path(ID, FINGERPRINT))
-    assert records.find(ID, FINGERPRINT, "d2") is None and complaint(record, "d1") is None
-    assert complaint(record, "d2") == "it was made with other code (d1, now d2)"
+    assert records.find(ID, FINGERPRINT, "d2") is None and invalid_reason(record, "d1") is None
+    assert invalid_reason(record, "d2") == "it was made with other code (d1, now d2)"
     monkeypatch.setattr(layout, "SCHEMA", layout.SCHEMA + 1)
     assert read(records.path(ID, FINGERPRINT)) is None
 
@@ -54,29 +52,7 @@ def test_damage_is_said_and_never_served(records, harm):
     path.write_bytes(
         {"torn": content[:-5], "a digit": content.replace(b": 0.97531", b": 0.97532")}.get(harm, content)
     )
-    assert records.find(ID, fingerprint, "d1") is None and complaint(read(path), "d1") == DAMAGED
+    assert records.find(ID, fingerprint, "d1") is None and invalid_reason(read(path), "d1") == DAMAGED
     said = []
     with records.lock(ID, fingerprint, notify=said.append):
         assert said == [f"{path}: {DAMAGED}; it is made again"]
-
-
-def test_under_the_lock_it_is_computed_once(records):
-    computed = []
-
-    def work():
-        with records.lock(ID, FINGERPRINT, notify=lambda _: None):
-            if records.find(ID, FINGERPRINT, "d1") is None:
-                computed.append(1)
-                records.save(ID, FINGERPRINT, "d1", {})
-
-    with ThreadPoolExecutor(4) as threads:
-        for _ in range(4):
-            threads.submit(work)
-    assert computed == [1]
-    assert [entry.name for entry in records.path(ID, FINGERPRINT).parent.iterdir()] == [f"{FINGERPRINT}.json"]
-
-
-def test_unwritable_outputs_are_one_line(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"paths\.outputs=.*cannot be written"):
-        JsonRecords(tmp_path / "file", "checks").save(ID, FINGERPRINT, "d1", {})

@@ -1,6 +1,4 @@
-import contextlib
 import errno
-import itertools
 import os
 import signal
 import threading
@@ -12,7 +10,7 @@ from icl.errors import InputError, Interrupted
 from icl.redact import HIDDEN
 from icl.runs import atomic, documents, layout
 from icl.runs.lock import is_live
-from icl.runs.record import complaint, find_done, load_run
+from icl.runs.record import find_done, invalid_reason, load_run
 from icl.runs.store import RunStore
 
 EXPERIMENT, FINGERPRINT, DIGEST = "ahn/theorem3", "0123456789ab", "d1"
@@ -41,7 +39,7 @@ def find(store, digest=DIGEST):
 
 def stale(store, digest=DIGEST):
     folder = store.path(EXPERIMENT, FINGERPRINT)
-    return complaint(folder, documents.read_record(folder / "run.json"), digest)
+    return invalid_reason(folder, documents.read_record(folder / "run.json"), digest)
 
 
 def run_json(path):
@@ -89,24 +87,6 @@ def interrupted(begin, store, *steps, **options):
             save(run, step)
         raise Interrupted(signal.SIGTERM)
     return run
-
-
-@contextlib.contextmanager
-def killed_at(is_it, after=False):
-    """Raise KeyboardInterrupt before or after the rename that `is_it(number from 1, name)` selects."""
-    replace, numbers = os.replace, itertools.count(1)
-
-    def dying(source, target):
-        if after:
-            replace(source, target)
-        if is_it(next(numbers), os.path.basename(target)):
-            raise KeyboardInterrupt
-        if not after:
-            replace(source, target)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "replace", dying)
-        yield
 
 
 # A run from nothing to done
@@ -170,17 +150,6 @@ def test_what_is_stopped_continues(store, path, begin, finish, stop):
     assert find(store).run["resumed"] == 1
 
 
-def test_what_is_killed_continues(store, begin):
-    """Continue; before the first checkpoint it is the same attempt from nothing."""
-    killed(begin, store)
-    run = interrupted(begin, store)
-    assert (newest(run), run.attempt, run.resumed) == (None, 1, 0)
-    killed(begin, store, [1, 2])
-    for resumed in (1, 2):
-        run = interrupted(begin, store)
-        assert (newest(run), run.attempt, run.resumed) == (2, 1, resumed)
-
-
 def test_a_failure_is_never_cached_and_starts_afresh(store, path, begin, finish):
     with pytest.raises(ZeroDivisionError), begin(store) as run:
         save(run, 1)
@@ -205,45 +174,6 @@ def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(store, path, be
     assert newest(interrupted(begin, store)) == 2
     checkpoints[0].unlink()
     assert newest(interrupted(begin, store)) is None
-
-
-@pytest.mark.parametrize("at", ["metrics.csv", "weights.npz", "run.json"])
-def test_stopped_at_any_file_of_finish_is_not_done(store, path, begin, finish, at):
-    with pytest.raises(KeyboardInterrupt), begin(store) as run:
-        save(run, 1)
-        with killed_at(lambda number, name: name == at):
-            finish(run)
-    assert find(store) is None
-    with begin(store) as run:
-        assert newest(run) == 1
-        finish(run, 2.0)
-    assert find(store).A.max() == 2.0
-
-
-def test_an_error_after_the_rename_does_not_undo_it(store, path, begin, finish):
-    done = killed_at(lambda number, name: name == "run.json", after=True)
-    with pytest.raises(KeyboardInterrupt), begin(store) as run, done:
-        finish(run)
-    assert find(store) is not None and not (path / "traceback.txt").exists()
-
-
-def test_what_a_worker_finds_is_what_the_run_continues_from(store, begin, finish):
-    """Look from outside, before the run begins again and while it is under way."""
-
-    def seen(digest=DIGEST):
-        return store.checkpoints(EXPERIMENT, FINGERPRINT, digest)
-
-    assert seen() == {}
-    interrupted(begin, store, 1, 2)
-    assert list(seen()) == [2, 1] and seen("d2") == {}
-    with begin(store) as run:
-        assert seen() == run.checkpoints
-        finish(run)
-    assert seen() == {}
-    interrupted(begin, store, 3, force=True)
-    with begin(store, force=True) as run:
-        assert seen() == run.checkpoints == {}
-        finish(run)
 
 
 # Other code, other schema, damage
@@ -315,22 +245,6 @@ def test_a_forced_attempt_continues_unless_forced_again(store, begin, finish, re
     with begin(store) as run:
         finish(run, 4.0)
     assert (find(store).run["attempt"], find(store).A.max()) == (3, 4.0)
-
-
-def test_killed_at_any_write_of_a_forced_start_is_the_old_record_or_none(store, begin, finish, record):
-    done = False
-    for last in range(20):
-        kill = killed_at(lambda number, name, last=last: number > last)
-        with pytest.raises(KeyboardInterrupt), kill, begin(store, force=True):
-            done = True
-            raise KeyboardInterrupt
-        assert find(store) is None or find(store).A.max() == 1.0
-        if done:
-            break
-    assert done
-    with begin(store) as run:
-        finish(run, 2.0)
-    assert find(store).A.max() == 2.0
 
 
 # Other processes

@@ -25,19 +25,10 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(FOLDER is None, reason="no Slurm: tests/slurm/start.sh FOLDER, then ICL_SLURM=FOLDER"),
 ]
-JOB = [
-    "-m",
-    "hydra/launcher=submitit_slurm",
-    "hydra.launcher.mem_gb=1",
-    "hydra.launcher.setup=['export MASTER_ADDR=127.0.0.1']",
-    "format=json",
-]
+JOB = ["-m", "hydra/launcher=submitit_slurm", "hydra.launcher.mem_gb=1", "format=json"]
+JOB += ["hydra.launcher.setup=['export MASTER_ADDR=127.0.0.1']"]
 NODES = ["trainer.num_nodes=2", "hydra.launcher.nodes=2"]
-SHORT = [
-    "hydra.launcher.timeout_min=2",
-    "hydra.launcher.signal_delay_s=20",
-    "hydra.launcher.max_num_timeout=5",
-]
+SHORT = [f"hydra.launcher.{key}" for key in ("timeout_min=2", "signal_delay_s=20", "max_num_timeout=5")]
 DOUBLE = ["trainer.precision=64-true", "trainer.accelerator=cpu"]
 HELD = """
 import os, time

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from icl.errors import InputError
 from icl.training.ensemble import Ensemble
-from icl.training.settings import TrainerSettings
+from icl.training.settings import TrainerConfig
 from tests.plans import stopped_at, train_one
 
 
@@ -19,18 +19,18 @@ def test_auto_is_cuda_or_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     for has_cuda, chosen in ((True, "cuda"), (False, "cpu")):
         monkeypatch.setattr(torch.cuda, "is_available", lambda there=has_cuda: there)
-        assert TrainerSettings(accelerator="auto", precision="64-true").chosen_accelerator == chosen
+        assert TrainerConfig(accelerator="auto", precision="64-true").chosen_accelerator == chosen
     for accelerator in ("mps", "gpu"):
-        assert TrainerSettings(accelerator=accelerator).chosen_accelerator == "mps"
+        assert TrainerConfig(accelerator=accelerator).chosen_accelerator == "mps"
         with pytest.raises(InputError, match=r"trainer\.precision=64-true: Apple's GPU has no float64"):
-            TrainerSettings(accelerator=accelerator, precision="64-true")
+            TrainerConfig(accelerator=accelerator, precision="64-true")
 
 
 @pytest.mark.parametrize("accelerator", ["gpu", "cuda"])
 def test_a_gpu_that_is_not_there(monkeypatch: pytest.MonkeyPatch, accelerator: str) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(InputError, match=f"trainer.accelerator={accelerator}: no such device here; use auto"):
-        TrainerSettings(accelerator=accelerator)
+        TrainerConfig(accelerator=accelerator)
 
 
 def test_prompts_are_pinned_for_a_gpu(make_plan: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +51,7 @@ def test_the_memory_asked_is_the_devices(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda index=None: asked.append(index) or (1000, 10**15))
     places = (("cpu", 1), ("gpu", 1), ("cuda", [3]))
-    cpu, gpu, third = [TrainerSettings(accelerator=name, devices=ids) for name, ids in places]
+    cpu, gpu, third = [TrainerConfig(accelerator=name, devices=ids) for name, ids in places]
     assert [t.free_device_bytes() for t in (cpu, gpu, third)] == [None, 1000, 1000] and asked == [None, 3]
 
 

@@ -43,6 +43,16 @@ def test_every_process_has_the_callbacks_that_train(witness: Path, overrides: li
 
 
 @pytest.mark.slow
+def test_every_process_is_stopped_early_at_the_same_step(witness: Path) -> None:
+    """Look after every set of two steps, and stop where the second look finds no gain of a billion."""
+    early = ["callbacks=[default,early_stopping]", "callbacks.early_stopping.patience=1"]
+    early += ["callbacks.early_stopping.min_delta=1e9"]
+    document = train(witness, *early).json
+    assert document["steps"] == 4 and not list(witness.glob("5-*.pt"))
+    assert_by_hand(document["run_dir"], witness, *early, total=4)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_signal_to_either_process_stops_both_and_the_run_resumes(witness: Path, rank: int) -> None:
     (witness / f"stop-{rank}").touch()

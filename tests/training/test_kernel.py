@@ -11,7 +11,7 @@ from icl.errors import InputError
 from icl.kernel import library
 from icl.models import Full, SparseA, SparseAB
 from icl.training import settings
-from icl.training.settings import TrainerSettings
+from icl.training.settings import TrainerConfig
 from tests.plans import MakePlan, stopped_at, train_one
 
 needs_kernel = pytest.mark.skipif(library.why_none() is not None, reason=f"no kernel: {library.why_none()}")
@@ -63,7 +63,7 @@ def test_without_a_kernel_auto_is_eager_and_tile_is_refused(
     assert train_one(plan_with(make_plan, "auto")).record.run["kernel"] == "eager"
     for kernel, words in (("tile", "tile: it was not built"), ("tiles", "tiles: must be one of")):
         with pytest.raises(InputError, match=f"trainer.kernel={words}"):
-            TrainerSettings(kernel=kernel)
+            TrainerConfig(kernel=kernel)
 
 
 def test_what_the_kernel_cannot_do_is_left_to_torch(make_plan: MakePlan) -> None:

@@ -1,7 +1,6 @@
 """Tests that the model of a finished run is a torch module like any other."""
 
 import dataclasses
-import warnings
 from typing import Any
 
 import numpy as np
@@ -61,16 +60,6 @@ def test_it_moves(model: Predictor) -> None:
     assert found.dtype == torch.float32
     torch.testing.assert_close(found.double(), wanted, rtol=1e-3, atol=1e-4)
     assert model.to("meta")(*given).device.type == "meta"
-
-
-def test_exported_and_traced(model: Predictor) -> None:
-    """Read other prompts than those it was traced with."""
-    first, second = prompts(), tuple(tensor + 1 for tensor in prompts())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", torch.jit.TracerWarning)  # shapes are looked at
-        warnings.simplefilter("ignore", DeprecationWarning)
-        made = torch.export.export(model, first).module(), torch.jit.trace(model, first)
-    assert all(torch.allclose(again(*second), model(*second), rtol=1e-12) for again in made)
 
 
 def test_a_shared_layer_is_applied_as_often_as_asked() -> None:

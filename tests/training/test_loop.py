@@ -68,35 +68,6 @@ def test_an_ensemble_is_its_seeds_trained_apart(make_plan: Any, name: str, estim
     assert np.abs(first[0] - first[1]).max() > 1e-3 and np.abs(first[:, 0] - first[:, -1]).max() > 1e-3
 
 
-def test_every_number_may_differ_between_replicas(make_plan: Any) -> None:
-    """Compare each replica with the single run with its own numbers."""
-    each: dict[str, list[Any]] = {
-        "lr": [0.02, 0.05, 0.01],
-        "betas": [[0.9, 0.99], [0.5, 0.9], [0.99, 0.9]],
-        "clip": [0.01, 1.0, 0.001],
-        "std": [0.01, 0.1, 0.3],
-        "context": [3, 8, 50],
-    }
-
-    def plan(seeds: tuple[int, ...], chosen: dict[str, Any], name: str) -> Any:
-        optimizer = (ADAM, {"lr": chosen["lr"], "betas": chosen["betas"], "eps": 1e-3})
-        return make_plan(
-            seeds=seeds, name=name, optimizer=optimizer, schedule=StepHalving(4),
-            family=lambda dim: SparseA(dim, 2, chosen["std"]), task={"context": chosen["context"]},
-            train={"clip": chosen["clip"]},
-        )  # fmt: skip
-
-    together = train_one(plan((0, 1, 2), each, "together")).record
-    first = {key: values[0] for key, values in each.items()}
-    assert_same(together.weights, 0, train_one(plan((0,), first, "first")).record.weights)
-    for r in (1, 2):
-        own = {key: values[r] for key, values in each.items()}
-        assert_same(together.weights, r, train_one(plan((r,), own, f"own{r}")).record.weights)
-    for key in each:  # each matters
-        without = train_one(plan((1,), {k: v[k != key] for k, v in each.items()}, f"without {key}")).record
-        assert np.abs(without.weights["A"] - together.weights["A"][1:2]).max() > 1e-5, key
-
-
 @pytest.mark.parametrize("name", ["sgd", "lbfgs"])
 def test_a_draw_in_pieces_trains_the_same(make_plan: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Train 2 steps on each of two sets of prompts: later, rounding decides where a line search ends."""

@@ -32,32 +32,32 @@ def loss_of(A_LDD: Tensor, B_LDD: Tensor, step: int) -> Tensor:
 
 def by_replicas(spec: OptimizerSpec, clip_R: list[float] | None, steps: int) -> dict[str, Tensor]:
     stacks = {name: nn.Parameter(tensor) for name, tensor in start().items()}
-    engine = ReplicaOptimizer(spec, stacks, clip_R)
+    optimizer = ReplicaOptimizer(spec, stacks, clip_R)
     for step in range(steps):
         for stack in stacks.values():
             stack.grad = None
-        engine.set_rates(step)
+        optimizer.set_rates(step)
         sum(loss_of(stacks["A"][r], stacks["B"][r], step) for r in range(R)).backward()  # type: ignore[union-attr]
-        engine.attach_gradients()
-        engine.clip()
-        engine.engine.step()
+        optimizer.attach_gradients()
+        optimizer.clip()
+        optimizer.optimizer.step()
     return {name: stack.detach() for name, stack in stacks.items()}
 
 
 def one_alone(spec: OptimizerSpec, clip: float | None, steps: int, r: int) -> dict[str, Tensor]:
     weights = {name: nn.Parameter(tensor[r].clone()) for name, tensor in start().items()}
     options = spec.per_replica(R)[r]
-    engine = spec.cls(list(weights.values()), **options)
+    optimizer = spec.cls(list(weights.values()), **options)
     for step in range(steps):
-        engine.zero_grad()
-        engine.param_groups[0]["lr"] = spec.schedule.rate(options["lr"], step)
+        optimizer.zero_grad()
+        optimizer.param_groups[0]["lr"] = spec.schedule.rate(options["lr"], step)
         loss_of(weights["A"], weights["B"], step).backward()
         for weight in weights.values():
             for layer in range(len(weight)):
                 norm = weight.grad[layer].norm()
                 if clip is not None and norm > clip:
                     weight.grad[layer] *= clip / norm
-        engine.step()
+        optimizer.step()
     return {name: weight.detach() for name, weight in weights.items()}
 
 
@@ -88,14 +88,14 @@ def test_an_ensemble_is_its_replicas_trained_apart(name: str, clip_R: list[float
 def test_clipping_is_by_matrix_and_spares_small_ones() -> None:
     """Clip with bounds in float64 that are not rounded to float32."""
     stack = nn.Parameter(torch.zeros(2, 2, D, D).double())
-    engine = ReplicaOptimizer(spec(torch.optim.SGD, lr=1.0), {"A": stack}, [0.01, 3.0])
+    optimizer = ReplicaOptimizer(spec(torch.optim.SGD, lr=1.0), {"A": stack}, [0.01, 3.0])
     grad = torch.ones(2, 2, D, D).double()  # norm 2
     grad[0, 1] *= 0.001  # norm 0.002
     grad[1, 1] = 0
     stack.grad = grad.clone()
-    engine.attach_gradients()
-    engine.clip()
-    engine.engine.step()
+    optimizer.attach_gradients()
+    optimizer.clip()
+    optimizer.optimizer.step()
     expected = grad.clone()
     expected[0, 0] *= 0.005
     torch.testing.assert_close(stack.detach(), -expected, rtol=1e-15, atol=0)

@@ -115,10 +115,3 @@ def test_validation_is_on_prompts_of_its_own(make_plan: MakePlan, estimator: str
     with torch.no_grad():
         expected = float(made.risk(validated._model(), draw).mean())
     assert found["val_loss"] == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.parametrize(("estimator", "coordinates"), [("expected", "plain"), ("tilted", "whitened")])
-def test_constants_are_no_state(make_plan: MakePlan, estimator: str, coordinates: str) -> None:
-    """Make what follows from the law again instead of storing it."""
-    plan = make_plan(train={"estimator": estimator, "coordinates": coordinates, "clip": None})
-    assert all(name.startswith(("trained.", "model.")) for name in module_of(plan).state_dict())

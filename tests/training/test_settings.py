@@ -9,7 +9,7 @@ from pytorch_lightning.profilers import SimpleProfiler
 from icl.config.objects import target_class
 from icl.errors import InputError
 from icl.training.build import build_callbacks, build_trainer_settings
-from icl.training.settings import TrainSettings, make_trainer
+from icl.training.settings import LoopConfig, make_trainer
 
 NODE = {"accelerator": "cpu", "precision": "64-true", "devices": 1, "threads": None}
 TRAIN: list[tuple[dict[str, Any], str]] = [
@@ -42,7 +42,7 @@ TRAINER: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("changes", "message"), TRAIN)
 def test_refused_of_train(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        TrainSettings(**({"steps": 1, "batch": 1} | changes))
+        LoopConfig(**({"steps": 1, "batch": 1} | changes))
 
 
 @pytest.mark.parametrize(("more", "message"), TRAINER)
@@ -53,13 +53,13 @@ def test_refused_of_trainer(more: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize(("clip", "found"), [(None, None), (0.5, [0.5, 0.5]), ([0.5, 1], [0.5, 1.0])])
 def test_clip_per_replica(clip: Any, found: Any) -> None:
-    assert TrainSettings(1, 1, clip=clip).clip_for(2) == found
+    assert LoopConfig(1, 1, clip=clip).clip_for(2) == found
 
 
 @pytest.mark.parametrize("clip", [0, -1.0, [0.1], "tight", [0.1, 0.0]])
 def test_impossible_clips(clip: Any) -> None:
     with pytest.raises(InputError, match=r"train\.clip="):
-        TrainSettings(1, 1, clip=clip).clip_for(2)
+        LoopConfig(1, 1, clip=clip).clip_for(2)
 
 
 def test_options_are_handed_to_the_trainer() -> None:

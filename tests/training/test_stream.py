@@ -10,7 +10,7 @@ from icl.errors import InputError
 from icl.models import LinearTransformer, SparseA
 from icl.tasks import LinearRegression
 from icl.training.estimators import make_estimator
-from icl.training.settings import TrainSettings
+from icl.training.settings import LoopConfig
 from icl.training.stream import PromptSet, PromptStream
 
 LAW = LinearRegression(dim=2, context=3)
@@ -25,7 +25,7 @@ def stream(
     **more: Any,
 ) -> PromptStream:
     estimator = make_estimator("expected", LinearTransformer(SparseA(2, 1)), LAW.law(seeds))
-    return kind(estimator, seeds, TrainSettings(total, 4, per_set), torch.float32, first, **more)
+    return kind(estimator, seeds, LoopConfig(total, 4, per_set), torch.float32, first, **more)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,16 @@
-"""Available memory, and memory that is returned to the system between two records."""
+"""Memory: how much there is, what does not fit, and what is returned to the system between two records."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+from icl.errors import InputError
 
 
 def release_memory() -> None:
@@ -28,3 +33,14 @@ def available_bytes() -> float:
         used = int(Path("/sys/fs/cgroup/memory.current").read_text())
         found.append(max(float(limit.read_text()) - used, 0.0))
     return min(found)
+
+
+@contextlib.contextmanager
+def fits_in_memory(settings: str) -> Iterator[None]:
+    """Refuse `settings` where memory cannot be allocated within: by Python, numpy or torch."""
+    try:
+        yield
+    except (MemoryError, OverflowError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not re.search(r"memory|overflow", str(error)):
+            raise
+        raise InputError(f"{settings}: one of them is too large for this machine's memory") from error

@@ -32,12 +32,12 @@ from omegaconf import DictConfig, OmegaConf, read_write
 
 from icl.config.compose import Composed, resolve, resolve_in_job
 from icl.config.search_path import ConfigDirs
-from icl.config.session import Session, keep_caches_in, parse_session
+from icl.config.session import Session, keep_cache_in, parse_session
 from icl.errors import InputError, full_errors, nearest, one_line, whole
 from icl.jobs.execution.interruption import in_worker
 from icl.jobs.exit_codes import FAILED, exit_code
 from icl.jobs.requests.parse import OWN, parse
-from icl.jobs.requests.request import SMOKE, Document, Request, lookup_or_validate, run_request
+from icl.jobs.requests.request import Document, Request, lookup_or_validate, run_request
 from icl.jobs.stored.sweep_status import sweep_document, title
 from icl.loggers.names import grouped
 from icl.redact import holds_secret, redact
@@ -156,7 +156,7 @@ class Sweep:
                 f"trainer.devices, trainer.num_nodes: {count} processes; under -m only "
                 "hydra/launcher=submitit_slurm starts them"
             )
-        keep_caches_in(session.outputs)
+        keep_cache_in(session.outputs)
         document = lookup_or_validate(request, session)
         id = f"{request.id}/{request.scale}" if request.kind == "figure" else request.id
         swept = SweptJob(tuple(overrides), id, request.identity, getattr(request, "seeds", ()))
@@ -251,7 +251,6 @@ def run_job(shared: Shared, cfg: DictConfig) -> float | None:
 
     def document() -> Document:
         request, session = parse(shared.kind, composed, shared.configs)
-        session.cache[SMOKE] = number > 0  # stated once
         return run_request(request, replace(session, group=shared.group))
 
     with in_worker(shared.starter) as begins:

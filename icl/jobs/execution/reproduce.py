@@ -10,7 +10,7 @@ from icl.config.search_path import ConfigDirs
 from icl.config.session import Session, parse_session
 from icl.errors import one_line
 from icl.jobs.execution.run_many import jobs_of, run_all
-from icl.jobs.requests.request import Document, state_smoke
+from icl.jobs.requests.request import Document
 from icl.jobs.stored.report import SHOWN, ReportRequest, blank_entries, build_report, papers_of
 
 OWN = ("only", "jobs")
@@ -26,7 +26,6 @@ def parse(composed: Composed, configs: ConfigDirs) -> tuple[tuple[ReportRequest,
 def reproduce(asked: tuple[ReportRequest, int], session: Session) -> Document:
     (request, jobs), started = asked, time.monotonic()
     session.info(f"reproduce at scale={request.scale}: looking up stored results")
-    state_smoke(request.scale, session)
     entries, failures, page = blank_entries(request, session.configs), [], None
     ids = {kind.group: [one.id for one in entries if one.group == kind.group] for kind in SHOWN}
     try:

@@ -20,7 +20,7 @@ from icl.jobs.requests.train import TrainRequest
 
 if TYPE_CHECKING:
     from icl.training.ensemble import Ensemble
-    from icl.training.plan import RunPart, TrainingPlan, TrainResult
+    from icl.training.plan import EnsembleMember, TrainingPlan, TrainResult
 
 SHARE = 0.5  # of the memory that is free
 PER_PROMPT = 8  # tensors of a prompt's size in float64: drawn, shared out, cut, and those of a gradient
@@ -91,7 +91,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _ensemble(requests: Sequence[TrainRequest], parts: Sequence[RunPart], chosen: Sequence[int]) -> Ensemble:
+def _ensemble(
+    requests: Sequence[TrainRequest], parts: Sequence[EnsembleMember], chosen: Sequence[int]
+) -> Ensemble:
     """Return one plan for all replicas, and one for the replicas whose prompts differ."""
     from icl.training.ensemble import Ensemble
 

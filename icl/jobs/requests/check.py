@@ -23,7 +23,7 @@ from icl.config.values import by_content, is_array_file, literal
 from icl.errors import InputError, one_of, whole
 from icl.events import ItemProgress, WorkItem
 from icl.jobs.requests import given_weights
-from icl.jobs.requests.request import Document, Found
+from icl.jobs.requests.request import Document, StoredResult
 from icl.jobs.stored.catalog import CatalogEntry, entry_of, entry_of_statement
 from icl.loggers.documents import DocumentLog, log_document
 from icl.loggers.names import name_of_overrides
@@ -31,7 +31,7 @@ from icl.progress import listening
 from icl.runs.code import code_digest, targets
 from icl.runs.documents import same, to_json
 from icl.runs.fingerprint import fingerprint
-from icl.runs.json_records import JsonRecords, complaint, read
+from icl.runs.json_records import JsonRecords, invalid_reason, read
 from icl.text import control_sentence, measurement, verdict_sentence
 from icl.verdicts import VERDICTS
 
@@ -102,17 +102,17 @@ class CheckRequest:
     def validate(self) -> None:
         self.check, self.of_weights, self.inputs  # noqa: B018  the first two validate
 
-    def lookup(self, session: Session) -> Found | None:
+    def lookup(self, session: Session) -> StoredResult | None:
         path = JsonRecords(session.outputs, "checks").path(self.id, self.identity)
         record = read(path)
-        if record is None or complaint(record, None) is not None:
+        if record is None or invalid_reason(record, None) is not None:
             return None
         stored = record["document"]
         before, now = ({**settings, "weights": None} for settings in (stored["settings"], self.settings))
         if not same(before, now):  # weights are compared by content
             return None
-        stale = "" if session.uses_stale else complaint(record, self.digest) or ""
-        return Found(self._document(stored, session, cached=True), path, record, stale)
+        stale = "" if session.uses_stale else invalid_reason(record, self.digest) or ""
+        return StoredResult(self._document(stored, session, cached=True), path, record, stale)
 
     def execute(self, session: Session) -> Document:
         records = JsonRecords(session.outputs, "checks")

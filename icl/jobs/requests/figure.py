@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,10 +26,8 @@ from icl.config.values import flatten, literal
 from icl.digests import file_digest
 from icl.errors import InputError
 from icl.events import ItemProgress, WorkItem
-from icl.jobs.execution.memory import release_memory
 from icl.jobs.requests import train
-from icl.jobs.requests.request import Document, Found, state_smoke
-from icl.jobs.requests.train import TrainRequest
+from icl.jobs.requests.request import Document, StoredResult
 from icl.loggers.documents import DocumentLog, log_document
 from icl.loggers.names import name_of_overrides
 from icl.look import FORMATS, KEYS, Look, drawn_as
@@ -39,7 +37,7 @@ from icl.runs.atomic import with_room, write_bytes
 from icl.runs.code import DRAWING, code_digest, current_digest, derived_digest, run_marks, targets
 from icl.runs.documents import same
 from icl.runs.fingerprint import fingerprint
-from icl.runs.json_records import JsonRecords, complaint, read
+from icl.runs.json_records import JsonRecords, invalid_reason, read
 from icl.runs.record import RunRecord, find_done
 from icl.runs.store import RunStore
 from icl.text import brief
@@ -99,12 +97,16 @@ class FigureRequest:
     def _store(self, session: Session) -> JsonRecords:
         return JsonRecords(session.outputs, "figures", as_shipped=not self.changed)
 
-    def lookup(self, session: Session) -> Found | None:
+    def lookup(self, session: Session) -> StoredResult | None:
         if self.source is not None:  # drawn in seconds, from what is there now
             return None
         path = self._store(session).path(self._key, self.identity)
         record = read(path)
-        if record is None or complaint(record, None) is not None or record["fingerprint"] != self.identity:
+        if (
+            record is None
+            or invalid_reason(record, None) is not None
+            or record["fingerprint"] != self.identity
+        ):
             return None
         document = {**with_current_paths(record["document"], path.parent, session.outputs), "cached": True}
         if not same(document["settings"], self.settings):
@@ -112,7 +114,7 @@ class FigureRequest:
         stale = _damage(document)
         if not stale and not session.uses_stale:
             today = current_digest({**record, "code": self.roots}, session.outputs)
-            stale = complaint(record, today) or ""
+            stale = invalid_reason(record, today) or ""
         left = ""
         if document["configs"] != session.configs.digest():
             left = "a config has changed, and with it perhaps the runs it needs"
@@ -120,26 +122,13 @@ class FigureRequest:
             left = "a file or folder in its settings may have changed"
         elif not self.look.is_default:
             left = IN_STYLE
-        return Found(self._in_formats(document), path, record, stale, left)
-
-    def _dry_run(self, session: Session) -> FigureRunner:
-        """Validate all runs known beforehand, so that none is made if a later one is impossible."""
-        runner = FigureRunner(self.scale, replace(session, figure=self.id))
-        try:
-            self.figure.runs(_DryRunner(runner))
-        except InputError:
-            raise
-        except Exception:  # whatever comes of runs that are not there; of those that are it comes again
-            pass
-        return runner
+        return StoredResult(self._in_formats(document), path, record, stale, left)
 
     def _made(self, session: Session) -> Mapping[str, RunRecord]:
-        runner = self._dry_run(session)
-        state_smoke(self.scale, session)
         with listening(
             lambda what, share, _: session.on_event(ItemProgress(WorkItem("figure", self.id), share, what))
         ):
-            return self.figure.runs(runner)
+            return self.figure.runs(FigureRunner(self.scale, replace(session, figure=self.id)))
 
     def execute(self, session: Session) -> Document:
         if self.source is not None:
@@ -159,7 +148,7 @@ class FigureRequest:
             record = None if session.force else read(folder / layout.FIGURE)
             stored: Document | None = None
             wanted = None if session.uses_stale else digest
-            if record and record["fingerprint"] == self.identity and complaint(record, wanted) is None:
+            if record and record["fingerprint"] == self.identity and invalid_reason(record, wanted) is None:
                 stored = with_current_paths(record["document"], folder, session.outputs)
             damage = _damage(stored) if stored is not None else ""
             if damage:
@@ -193,7 +182,9 @@ class FigureRequest:
         asked for or, where none are, of those that are there."""
         place = source / "figures" / self.id / self.scale
         paths = [place / layout.FIGURE, *sorted(place.glob(f"*/{layout.FIGURE}"))]
-        found = [(record, path) for path in paths if (record := read(path)) and not complaint(record, None)]
+        found = [
+            (record, path) for path in paths if (record := read(path)) and not invalid_reason(record, None)
+        ]
         for record, path in found:
             if not self.changed or same(record["document"]["settings"], self.settings):
                 return record["document"], path.parent
@@ -364,21 +355,13 @@ class FigureRunner:
 
     def __init__(self, scale: str, session: Session) -> None:
         self.scale, self.session = scale, replace(session, force=False)
-        self.validated: dict[tuple[str, ...], TrainRequest] = {}  # each for one run, which changes its parts
 
     def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
-        chosen = self.chosen(experiment, overrides)
-        request = self.validated.pop(chosen, None) or self.parse(chosen)
-        return request.run(self.session)
-
-    def chosen(self, experiment: str, overrides: Mapping[str, Any] | None) -> tuple[str, ...]:
         settings = (f"{key}={literal(value)}" for key, value in (overrides or {}).items())
-        return (f"experiment={experiment}", f"scale={self.scale}", *settings)
-
-    def parse(self, chosen: Sequence[str]) -> TrainRequest:
+        chosen = (f"experiment={experiment}", f"scale={self.scale}", *settings)
         composed = self.session.compose("train", chosen)
         parse_session("train", train.OWN, composed, self.session.configs)
-        return train.parse(composed, self.session)
+        return train.parse(composed, self.session).run(self.session)
 
     def store(
         self,
@@ -398,56 +381,10 @@ class FigureRunner:
             if run.cached is not None:
                 return run.cached
             seeds = list(science.get("seeds", []))
-            made = run.finish(metrics=[], weights=dict(compute()), summary={}, steps=0, seeds=seeds)
-        release_memory()
-        return made
+            return run.finish(metrics=[], weights=dict(compute()), summary={}, steps=0, seeds=seeds)
 
     def info(self, line: str) -> None:
         self.session.info(line)
-
-
-class _MissingRun:
-    """A placeholder for a run that is not made yet: its settings are known, its numbers are not."""
-
-    def __init__(
-        self, experiment: str, identity: str, config: Mapping[str, Any], seeds: Sequence[int]
-    ) -> None:
-        self.run = {"experiment": experiment, "fingerprint": identity, "seeds": list(seeds)}
-        self.config = config
-
-    @property
-    def mark(self) -> list[Any]:
-        return ["missing", self.run["fingerprint"]]
-
-    def __getattr__(self, name: str) -> Any:
-        raise LookupError(name)
-
-
-class _DryRunner(FigureRunner):
-    """Makes nothing. Validates the requested runs, up to where their numbers are wanted, and leaves
-    them to the runner that will make them."""
-
-    def __init__(self, runner: FigureRunner) -> None:
-        super().__init__(runner.scale, runner.session)
-        self.validated = runner.validated
-
-    def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
-        chosen = self.chosen(experiment, overrides)
-        request = self.validated[chosen] = self.parse(chosen)
-        if request.lookup(self.session) is None:
-            request.validate()
-        run: Any = _MissingRun(request.id, request.identity, request.config.stored, request.seeds)
-        return run  # type: ignore[no-any-return]
-
-    def store(
-        self,
-        name: str,
-        science: Mapping[str, Any],
-        compute: Callable[[], Mapping[str, np.ndarray]],
-    ) -> RunRecord:
-        settings, seeds = {"settings": dict(science)}, science.get("seeds", [])
-        run: Any = _MissingRun(name, fingerprint(science), settings, seeds)
-        return run  # type: ignore[no-any-return]
 
 
 def _claim_document(claim: Any, scale: str, other: Mapping[str, Any], shortened: str = "") -> Document:

@@ -19,7 +19,7 @@ Document = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Found:
+class StoredResult:
     """A stored result. It is the answer unless it is `stale` or something is `left` to do for it; both are
     the reason."""
 
@@ -43,7 +43,7 @@ class Request(Protocol):
     def scale(self) -> str: ...
     @property
     def identity(self) -> str: ...
-    def lookup(self, session: Session) -> Found | None: ...
+    def lookup(self, session: Session) -> StoredResult | None: ...
     def validate(self) -> None: ...
     def execute(self, session: Session) -> Document: ...
 
@@ -72,16 +72,3 @@ def run_request(request: Request, session: Session) -> Document:
         return request.execute(session)
     finally:
         release_memory()
-
-
-SMOKE = (
-    "scale=smoke: seconds for a run or a check, up to a minute for a figure (typical of two cores); "
-    "too short to decide claims about training, which stay undecided"
-)
-
-
-def state_smoke(scale: str, session: Session) -> None:
-    """State once in a session what scale=smoke takes and cannot decide."""
-    if scale == "smoke" and not session.cache.get(SMOKE):
-        session.cache[SMOKE] = True
-        session.info(f"icl: {SMOKE}")

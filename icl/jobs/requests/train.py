@@ -21,9 +21,10 @@ from icl.config.train_config import TrainConfig
 from icl.config.values import by_content, processes, resolve_seeds
 from icl.errors import InputError
 from icl.events import ItemProgress, WorkItem
+from icl.jobs.execution.memory import fits_in_memory
 from icl.jobs.requests.check import WeightCheck, evaluate, validate_weight_checks, weight_checks_of
 from icl.jobs.requests.given_weights import of_model, of_run
-from icl.jobs.requests.request import Document, Found, run_request, state_smoke
+from icl.jobs.requests.request import Document, StoredResult, run_request
 from icl.loggers.names import grouped, name_of_overrides
 from icl.redact import holds_secret, redact
 from icl.runs import atomic
@@ -31,14 +32,14 @@ from icl.runs.code import TRAINING, code_digest, targets
 from icl.runs.documents import same
 from icl.runs.fingerprint import fingerprint
 from icl.runs.layout import record_path
-from icl.runs.record import RunRecord, complaint, find_done
+from icl.runs.record import RunRecord, find_done, invalid_reason
 from icl.runs.store import RunStore
 
 if TYPE_CHECKING:
     from icl.callbacks.run_logger import RunLogger
     from icl.models import Transformer
     from icl.tasks.law import Law
-    from icl.training.plan import RunPart, RunParts, TrainingPlan
+    from icl.training.plan import EnsembleMember, RunComponents, TrainingPlan
 
 SCIENCE = ("task", "model", "optimizer", "train")
 _NO_SCIENCE = ("log_every",)  # no number of a run depends on it
@@ -71,14 +72,14 @@ class TrainRequest:
     def seeds(self) -> tuple[int, ...]:
         return self.config.seeds
 
-    def lookup(self, session: Session) -> Found | None:
+    def lookup(self, session: Session) -> StoredResult | None:
         record = self._stored(session)
         if record is None:
             return None
-        stale = complaint(record.path, record.run, self._digest_for(session)) or ""
+        stale = invalid_reason(record.path, record.run, self._digest_for(session)) or ""
         missing = ", ".join(check.check for check in self._missing_checks(record))
         left = f"not evaluated yet: {missing}" if missing else ""
-        return Found(self._document(record, cached=True), record.path, record.run, stale, left)
+        return StoredResult(self._document(record, cached=True), record.path, record.run, stale, left)
 
     def execute(self, session: Session) -> Document:
         record = self.finished(session)
@@ -86,7 +87,6 @@ class TrainRequest:
             return self._document(self._judged(record, session), cached=True)
         from icl.training.run import train_runs
 
-        state_smoke(self.scale, session)
         (outcome,) = train_runs([self.part(session)], force=session.force)
         if isinstance(outcome, Exception):
             raise outcome
@@ -130,10 +130,10 @@ class TrainRequest:
 
             build_loggers(loggers, name=self.id, display_name=self.id, version=self.identity)
 
-    def part(self, session: Session) -> RunPart:
+    def part(self, session: Session) -> EnsembleMember:
         """Return the run for `train_runs`, which reports progress and logs while it trains."""
         from icl.callbacks import Progress
-        from icl.training.plan import RunPart
+        from icl.training.plan import EnsembleMember
 
         plan = self.plan(session)
         item, seeds = WorkItem("train", self.id), plan.seeds
@@ -143,7 +143,9 @@ class TrainRequest:
                 callback.report = lambda done, text: session.on_event(
                     ItemProgress(item, done, f"{which}, {text}")
                 )
-        return RunPart(plan, self.judge, functools.partial(self.observers, plan, session), session.info)
+        return EnsembleMember(
+            plan, self.judge, functools.partial(self.observers, plan, session), session.info
+        )
 
     def plan(self, session: Session) -> TrainingPlan:
         from icl.training.plan import TrainingPlan
@@ -204,24 +206,28 @@ class TrainRequest:
         }
 
     @functools.cached_property
-    def parts(self) -> RunParts:
+    def parts(self) -> RunComponents:
         """The parts of a TrainingPlan, built and tried out against one another."""
-        from icl.training.load import law_and_model
+        with fits_in_memory("train.batch, task.dim, task.context, model.layers, optimizer.history_size"):
+            from icl.training.load import law_and_model
 
-        built = law_and_model(self.config.task, self.config.model, self.seeds)
-        from icl.training.build import build_parts  # Lightning: ten seconds on a cold machine
+            built = law_and_model(self.config.task, self.config.model, self.seeds)
+            from icl.training.build import build_parts  # Lightning: ten seconds on a cold machine
 
-        parts = build_parts(self.config, built)
-        self._try_out(parts)
+            parts = build_parts(self.config, built)
+            self._validate_combination(parts)
         return parts
 
-    def _try_out(self, parts: RunParts) -> None:
+    def _validate_combination(self, parts: RunComponents) -> None:
         """Validate combinations: options per seed, estimator and model, clip and optimizer."""
+        import torch
+
         from icl.training.estimators import make_estimator
         from icl.training.hooks import RunCallback
 
         law, model, optimizer, train = parts.law, parts.model, parts.optimizer, parts.train
         replicas = len(self.seeds)
+        torch.empty(replicas, law.dim, train.batch or 0)  # at least, of a set of prompts
         optimizer.per_replica(replicas)
         if train.clip_for(replicas) is not None and optimizer.needs_per_replica_step:
             raise InputError(
@@ -250,7 +256,7 @@ class TrainRequest:
     def finished(self, session: Session) -> RunRecord | None:
         """Return the stored record if it need not be trained again."""
         record = None if session.force else self._stored(session)
-        if record is None or complaint(record.path, record.run, self._digest_for(session)):
+        if record is None or invalid_reason(record.path, record.run, self._digest_for(session)):
             return None
         return record
 

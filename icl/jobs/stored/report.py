@@ -18,13 +18,13 @@ from icl.config.session import Session, parse_session
 from icl.errors import InputError, one_line, one_of
 from icl.jobs.requests.figure import with_current_paths
 from icl.jobs.requests.parse import parse_named
-from icl.jobs.requests.request import Document, Found
+from icl.jobs.requests.request import Document, StoredResult
 from icl.jobs.stored import catalog
 from icl.report.content import Highlight, Paper, ReportContent, ReportEntry, Term
 from icl.runs import atomic, layout
 from icl.runs.code import current_digest
 from icl.runs.documents import read_record
-from icl.runs.json_records import complaint, read
+from icl.runs.json_records import invalid_reason, read
 from icl.runs.provenance import provenance
 
 OWN = ("only",)
@@ -88,7 +88,9 @@ def _mine(entries: Sequence[ReportEntry], request: ReportRequest, session: Sessi
     known = {(entry.group, entry.id): entry for entry in entries}
     places = ("checks/**/*.json", f"figures/*/*/{request.scale}/*/{layout.FIGURE}")
     paths = [path for place in places for path in session.outputs.glob(place)]
-    records = [(record, path) for path in paths if (record := read(path)) and not complaint(record, None)]
+    records = [
+        (record, path) for path in paths if (record := read(path)) and not invalid_reason(record, None)
+    ]
     found: list[ReportEntry] = []
     for record, path in sorted(records, key=lambda pair: -pair[0]["written"]):
         document, group = record["document"], str(record["kind"]).removesuffix("s")
@@ -96,7 +98,8 @@ def _mine(entries: Sequence[ReportEntry], request: ReportRequest, session: Sessi
         entry, is_shipped = known.get((group, name)), typed[:1] == [f"{group}={name}"]
         if record["fingerprint"] in shown or not typed[is_shipped:] or (is_shipped and entry is None):
             continue  # as shipped, or of another paper than those asked for
-        stale = "" if session.uses_stale else complaint(record, current_digest(record, session.outputs)) or ""
+        today = None if session.uses_stale else current_digest(record, session.outputs)
+        stale = invalid_reason(record, today) or ""
         if stale and entry is None and any(one.id == name for one in found):
             continue  # of an older version of the file
         if group == "figure":
@@ -106,7 +109,7 @@ def _mine(entries: Sequence[ReportEntry], request: ReportRequest, session: Sessi
         )
         words = entry.command.removesuffix(f" scale={request.scale}" if group == "check" else "")
         mine = replace(entry, is_mine=True, python="", command=f"{words} {shlex.join(typed[is_shipped:])}")
-        found.append(with_result(mine, Found(document, path, record, stale)))
+        found.append(with_result(mine, StoredResult(document, path, record, stale)))
     return found
 
 
@@ -118,7 +121,7 @@ def write(content: ReportContent, outputs: Path) -> Path:
         return write_report(outputs / "report", content)
 
 
-def with_result(entry: ReportEntry, found: Found) -> ReportEntry:
+def with_result(entry: ReportEntry, found: StoredResult) -> ReportEntry:
     """Return the entry with what is stored for it."""
     runs = [read_record(Path(run) / "run.json") or {} for run in found.document.get("runs") or []]
     settings = found.document.get("settings") or {}
@@ -169,8 +172,8 @@ def paper(id: str, configs: ConfigDirs) -> Paper:
             try:
                 return _parse_paper(id, yaml.safe_load(path.read_text(encoding="utf-8")))
             except (yaml.YAMLError, AttributeError, TypeError) as error:
-                complaint = f"{path}: must have title, and may have citation, link, terms, highlights"
-                raise InputError(f"{complaint} ({one_line(error)})") from None
+                invalid_reason = f"{path}: must have title, and may have citation, link, terms, highlights"
+                raise InputError(f"{invalid_reason} ({one_line(error)})") from None
     return Paper(id, id)
 
 

@@ -17,7 +17,7 @@ from icl.loggers.names import words_of
 from icl.metrics import final_risk, of_one_matrix
 from icl.runs import documents, layout
 from icl.runs.code import current_digest
-from icl.runs.record import complaint, status_of
+from icl.runs.record import invalid_reason, status_of
 from icl.text import brief
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ListedRun:
             self.keys = flatten({key: value for key, value in self.config.items() if key != "logger"})
             self.keys |= self.run.get("choices", {}) | ({"seed": seeds[0]} if len(seeds) == 1 else {})
         except _DAMAGED:
-            why = complaint(self.path, documents.read_record(place.path))
+            why = invalid_reason(self.path, documents.read_record(place.path))
             self.status, self.why, self.run = "damaged", why or "its run.json is damaged", {}
         self.keys |= {"experiment": place.id, "status": self.status, "fingerprint": place.fingerprint}
 

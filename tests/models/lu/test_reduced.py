@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from icl.callbacks import TaskRisks
 from icl.models import ReducedLSA
+from icl.models.lu.finite import FiniteRisk, TaskMoments
 from icl.models.lu.pretraining import Prompts, by_steps, few_prompts, many_prompts
 from icl.random import generator
 from icl.tasks.estimators import SampledGram
@@ -28,11 +30,11 @@ def decay(ridge):
     ids=["few prompts", "many prompts", "no ridge"],
 )
 def test_training_on_a_fixed_batch_ends_at_its_ridge_regression(make_plan, optimizer, ridge, batch, steps):
-    """Compare with the three solutions of lu's ridge regression."""
+    """Compare with the three solutions of lu's ridge regression, and its risks with formulas at finite d."""
     train = {"steps": steps, "steps_per_batch": steps, "batch": batch, "clip": None, "log_every": steps}
     plan = make_plan(
         SEEDS, TASK, lambda dim: ReducedLSA(dim, 1, 0.1), optimizer=optimizer,
-        train=train | {"estimator": "sampled"},
+        train=train | {"estimator": "sampled"}, callbacks={"more": [TaskRisks(0)]},
     )  # fmt: skip
     trained = train_one(plan).record
     draw = SampledGram(plan.law, plan.model).draw([generator(seed, "train", 0) for seed in SEEDS], batch)
@@ -44,3 +46,8 @@ def test_training_on_a_fixed_batch_ends_at_its_ridge_regression(make_plan, optim
         for solution in (few_prompts, many_prompts, by_steps)[0 if ridge else 1 :]:
             ridge_DH = solution(iter([prompts]), DIM, batch * ridge / DIM)
             assert Gamma_DH == pytest.approx(ridge_DH, rel=1e-6, abs=1e-7)
+        tasks = TaskMoments.of(plan.law.tasks_RKD[r].numpy(), NOISE), TaskMoments.new(DIM, NOISE)
+        for name, moments in zip(("risk_old", "risk_new"), tasks, strict=True):
+            exact = FiniteRisk(moments, CONTEXT).risk(Gamma_DH)
+            found = trained.run["metrics"][name]["by_seed"][str(SEEDS[r])]
+            assert found == pytest.approx(exact - NOISE, rel=1e-10)  # of the label without its noise
