@@ -28,7 +28,7 @@ class RunLogger:
     def __init__(self, loggers: Sequence[Logger], plan: TrainingPlan) -> None:
         self._loggers, self._plan, total = list(loggers), plan, plan.train.steps
         own = [callback for callback in plan.callbacks if isinstance(callback, WeightsCallback)]
-        self._shown = [(one, one.chosen(total) | ({total} if one.at_end else set())) for one in own]
+        self._shown = [(one, one.steps_for(total) | ({total} if one.at_end else set())) for one in own]
         self.weight_steps: Set[int] = set[int]().union(*(steps for _, steps in self._shown))
         self._moving: set[str] = set()  # metrics that have not been 0 throughout
         self.has_diverged = False
