@@ -71,7 +71,7 @@ class WeightsCallback(StepCallback):
         """Return a trained scalar and the theorem's, by replica and layer, for the table of layers."""
         return []
 
-    def at(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
+    def on_chosen_step(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
         if not pl_module.row_steps:
             module = pl_module
             self.show(trainer.loggers, step, module.snapshot.model, module.law, module.seeds)
