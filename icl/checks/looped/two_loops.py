@@ -16,7 +16,9 @@ from icl.theory.roots import evaluate
 
 @dataclass
 class TwoLoops(Statement):
-    last: int = setting(14, 1, 30)  # context length up to which a symmetric matrix minimises
+    last: int = setting(
+        14, 1, 30, most=1000, beyond="it is no such length"
+    )  # context length up to which a symmetric matrix minimises
 
     paper, origin, tries = "looped", "icl", 0
     where, title = "statement 10", "Two loops in two dimensions: symmetric up to n = 14"
