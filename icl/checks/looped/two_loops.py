@@ -16,9 +16,7 @@ from icl.theory.roots import evaluate
 
 @dataclass
 class TwoLoops(Statement):
-    last: int = setting(
-        14, 1, 30, most=1000, beyond="it is no such length"
-    )  # context length up to which a symmetric matrix minimises
+    last: int = setting(14, 1, 30, most=1000, beyond="it is no such length")  # the last with one
 
     paper, origin, tries = "looped", "icl", 0
     where, title = "statement 10", "Two loops in two dimensions: symmetric up to n = 14"
