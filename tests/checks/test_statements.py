@@ -60,7 +60,7 @@ def test_where_the_truth_is_not_known_what_is_found_is_expected():
     name = "lds/optimum_s"
     for settings, verdict in ((OPEN_NOISE, "fails"), (OPEN_NOISE | {"dim": 1}, "holds")):
         statement = ALL[name](**settings)
-        document = decided(name, statement, settings, statement.expected(), 0, 0)
+        document = decided(name, statement, settings, statement.expected(), 0, 0, "")
         assert statement.expected() == OPEN and document["verdict"] == document["expected"] == verdict
         assert "not known beforehand" in document["notes"][0]
 

@@ -52,6 +52,10 @@ def test_list(icl: Run, tiny: Run) -> None:
     assert all(item["reference"] and item["paper"] == item["id"].partition("/")[0] for item in items)
     assert all(item["title"] != item["id"] and item["origin"] in (item["paper"], "icl") for item in items)
     assert not any(item["done"] for item in items)
+    tiny()
+    icl("check", "check=ahn/lemma1", "check.dim=4")
+    done = [i["id"] for name, group in icl("list", "format=json").json.items() for i in group if i["done"]]
+    assert sorted(done) == ["ahn/lemma1", "ahn/theorem3"]
     text = icl("list").out
     assert "\u2713 ahn/lemma1" in text and "+ ahn/theorem3" in text
     assert "Lemma 1: the forward" in text and all(len(line) <= 80 for line in text.splitlines())

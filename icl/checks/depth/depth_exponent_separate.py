@@ -14,7 +14,7 @@ from icl.theory.rationals import rational
 @dataclass
 class DepthExponentSeparate(Exponent):
     layers: int = setting(32, 8, 32, most=200, beyond="products take minutes")
-    dim: int = setting(4000, 1, 4000, most=10**6, beyond="the sum takes minutes")
+    dim: int = setting(4000, 4000, 4000, most=10**6, beyond="the sum takes minutes")
 
     where, title, origin = OWN, "The exponent in depth, of separate layers", "icl"
     claim = (
