@@ -19,8 +19,8 @@ from icl.events import Listener, Message, quiet
 Loggers = Mapping[str, Mapping[str, Any]]  # Lightning's, by name, each with its _target_
 COMMON = ("scale", "format", "force", "stale", "verbose", "paths", "logger")  # conf/base.yaml
 FORMATS = ("text", "json")
-_FONTS = "MPLCONFIGDIR"
-_made: set[Path] = set()  # the cache of fonts, and folders above it, that were not there; the process's
+_CACHES = {"MPLCONFIGDIR": "matplotlib", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
+_made: set[Path] = set()  # the caches' folders, and those above, that were not there; the process's
 
 
 @dataclass(frozen=True)
@@ -96,21 +96,25 @@ def _outputs(paths: Any) -> Path:
 
 
 def keep_cache_in(outputs: Path) -> None:
-    """Keep matplotlib's cache of fonts below `outputs`, unless the user chose a place. To be called before
-    validation, which imports matplotlib, which makes the folder."""
-    folder = outputs / "cache" / "matplotlib"
-    if os.environ.setdefault(_FONTS, str(folder)) == str(folder):
-        _made.update(path for path in (folder, *folder.parents) if not path.exists())
+    """Keep the caches of libraries below `outputs`, unless the user chose a place.
+
+    To be called before validation, which imports them: matplotlib and inductor then make their folders.
+    """
+    for variable, name in _CACHES.items():
+        folder = outputs / "cache" / name
+        if os.environ.setdefault(variable, str(folder)) == str(folder):
+            _made.update(path for path in (folder, *folder.parents) if not path.exists())
 
 
 @contextlib.contextmanager
 def cache_dropped_on_refusal() -> Iterator[None]:
-    """Remove the cache again if the input is refused."""
+    """Remove empty cache folders again if the input is refused."""
     _made.clear()
     try:
         yield
     except InputError:
-        if (fonts := Path(os.environ.get(_FONTS, ""))) in _made:
+        fonts = Path(os.environ.get("MPLCONFIGDIR", ""))
+        if fonts in _made:  # matplotlib has listed them there, and knows them by now
             shutil.rmtree(fonts, ignore_errors=True)
         for path in sorted(_made, reverse=True):  # the inner ones first
             with contextlib.suppress(OSError):
