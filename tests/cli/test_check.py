@@ -87,7 +87,7 @@ def test_what_a_check_prints_stays_off_stdout(icl: Run, monkeypatch: pytest.Monk
 @pytest.fixture
 def two_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reduce all checks to two quick ones."""
-    monkeypatch.setattr("icl.jobs.execution.run_many._ids", lambda *asked: ["ahn/lemma1", "ahn/theorem1"])
+    monkeypatch.setattr("icl.jobs.execution.run_many.ids_of", lambda *asked: ["ahn/lemma1", "ahn/theorem1"])
 
 
 def test_many(icl: Run, two_checks: None) -> None:
