@@ -1,6 +1,6 @@
-"""What ahn's theorems say of a run's weights: a column of metrics.csv, the risk on the set S; and for loggers
-exact levels and the least eigenvalue of the exact Hessian, which tells a minimum from a saddle where a
-gradient's norm cannot."""
+"""Exact numbers by ahn's theorems of a run's weights: the risk on the set S, a column of metrics.csv; for
+loggers exact levels and the least eigenvalue of the exact Hessian, which tells a minimum from a saddle
+where a gradient's norm cannot."""
 
 from __future__ import annotations
 

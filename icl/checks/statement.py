@@ -178,7 +178,7 @@ class Control(NamedTuple):
 
 
 class Measured:
-    """What a statement measures: what it requires, numbers beside that, and controls."""
+    """The measurements of a statement: what it requires, numbers beside that, and controls."""
 
     def __init__(self, bits: int = BITS[0], settings: Mapping[str, Any] | None = None) -> None:
         self.bits, self.settings = bits, settings or {}
@@ -352,7 +352,7 @@ class Measured:
 
     @property
     def wants_bits(self) -> bool:
-        """Whether a ball is what leaves it open: no number of bits makes up for a proof that is missing."""
+        """Return whether a ball leaves it open: no number of bits makes up for a missing proof."""
         if self.verdict != "undecided":
             return False
         values = [self.numbers[name].value for name, truth in self.truths.items() if truth is None]

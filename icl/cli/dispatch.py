@@ -56,8 +56,8 @@ SHOW: dict[str, Callable[..., None]] = {
 
 @dataclass
 class Application:
-    """What Hydra calls with a config. In the command's own process it keeps what it has found; a job of a
-    multirun, which may run anywhere, leaves it in its record."""
+    """The function that Hydra calls with a config. In the command's own process it keeps what it has found;
+    a job of a multirun, which may run anywhere, leaves it in its record."""
 
     verb: str
     configs: ConfigDirs

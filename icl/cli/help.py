@@ -1,4 +1,4 @@
-"""What `icl --help` and `icl VERB --help` print, a screen each, from help.txt; tests run the examples.
+"""The texts of `icl --help` and `icl VERB --help`, a screen each, from help.txt; tests run the examples.
 
 In help.txt stand the screen of all verbs, the settings of those that run something, and a block for each
 verb: usage, summary, settings, and examples, which are the lines that begin with `icl`.

@@ -1,4 +1,4 @@
-"""What statements say of themselves, read without importing them."""
+"""Titles, references and claims of statements, read without importing them."""
 
 from __future__ import annotations
 

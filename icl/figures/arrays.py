@@ -42,7 +42,7 @@ class _Noted(Mapping[str, Any]):
 
     @property
     def read(self) -> dict[str, Any]:
-        """What was read, in the order of the record."""
+        """Return what was read, in the order of the record."""
         return {name: self[name] for name in self if name in self._names} if self._names else {}
 
 

@@ -1,4 +1,4 @@
-"""What a figure may ask for: a training run, or arrays computed once and stored like one."""
+"""The runner of a figure, which gives a training run, or arrays computed once and stored like one."""
 
 from __future__ import annotations
 

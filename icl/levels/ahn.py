@@ -24,7 +24,7 @@ ATTAINED = 1e-12  # of E t'^2: so near to the convex bound the weights that were
 
 
 class Exact:
-    """What theory says of a model's weights under a law; `levels` by name, means over replicas."""
+    """Exact quantities of a model's weights under a law; `levels` by name, means over replicas."""
 
     def __init__(self, model: Any, law: Law) -> None:
         family, self.law = model.parametrization, law

@@ -67,7 +67,7 @@ class Statement:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a sentence that this project adds to the paper's."""
+        """Return whether it is a sentence that this project adds to the paper's."""
         return self.entry.is_own or self.found.get("whose") == "project"
 
     @property
@@ -89,7 +89,7 @@ class Statement:
 
     @property
     def bound(self) -> str:
-        """What a claim's bound is, or where a check's is from."""
+        """Return a claim's bound, or where a check's is from."""
         bound = self.found.get("bound")
         return str(bound.get("source", "")) if isinstance(bound, Mapping) else typeset(bound)
 
@@ -136,7 +136,7 @@ class Statement:
 
     @property
     def reason(self) -> str:
-        """What is false, in one sentence: what a remark says is, else its first; of a claim numbers."""
+        """Return in one sentence what is false: what a remark says is, else its first; of a claim numbers."""
         every = [sentence for remark in self.remarks for sentence in _SENTENCE_END.split(remark)]
         if self.entry.group == "figure":
             every += ["; ".join(f"{n.name} {n.value}".strip() for n in self.numbers[:3])]

@@ -1,4 +1,4 @@
-"""What is done with an exact function: derivatives, minima, gradient flow, limits, counterexamples:
+"""Operations on an exact function: derivatives, minima, gradient flow, limits, counterexamples:
 docs/vocabulary.md.
 
 `gradient`, `hessian` and `limit` call it with rationals and interpolate. `minimise` and `flow` call it once,

@@ -1,4 +1,4 @@
-"""What figures ask of a finished run of the sparse families: its projection on S, its risk.
+"""Quantities of a finished run of the sparse families: its projection on S, its risk.
 
 R replicas, T stored steps, L layers, D covariates.
 """

@@ -1,5 +1,5 @@
-"""What Newton's iteration and the scalar family of LSA reach under a law: sums over the eigenvalues of drawn
-contexts, or of an exact rule.
+"""Losses of Newton's iteration and of the scalar family of LSA: sums over the eigenvalues of drawn contexts,
+or of an exact rule.
 
 B prompts, D covariates, N context, T steps, L layers, J and K nodes of rules.
 """

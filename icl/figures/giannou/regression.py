@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -382,8 +383,9 @@ class LossesByLaw(Losses):
             label_losses(axes, law.title.replace("kappa", r"$\kappa$"), self.layers, law)
         shared_legend(panels.values())
 
+    @abstractmethod
     def draw_stacks(self, axes: Axes, law: PromptLaw, known: Arrays, losses: Arrays) -> None:
-        raise NotImplementedError
+        """Draw the losses of stacks beside the lines of Newton's iteration."""
 
     def below_order_2(
         self, claim: str, records: Records, kind: str, remarks: Sequence[str], least: int = 1

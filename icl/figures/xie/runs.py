@@ -1,4 +1,4 @@
-"""What Figures 1 to 5 of xie share: runs of H heads or of y_q-LSA at one size, their exact risks, claims.
+"""Shared parts of xie's Figures 1 to 5: runs of H heads or of y_q-LSA at one size, their exact risks, claims.
 
 Vectors point along (1, ..., 1): at Sigma = I and Sigma_w = I only their lengths and the angle between them
 count, and settings give squared lengths, in which every effect is linear.
