@@ -15,6 +15,12 @@ from icl.errors import Interrupted
 _interrupted = False  # this worker: what it is given still, it does not begin
 
 
+def stay(*_: Any) -> None:
+    """Handle SIGTERM in an idle worker, which icl ends itself: it begins nothing more."""
+    global _interrupted
+    _interrupted = True
+
+
 def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
@@ -72,4 +78,4 @@ def in_worker(starter: int) -> Iterator[bool]:
         if end_of_job() is not None and callable(before):
             before(ends, None)  # submitit's own: ends the process, or raises after the last time
     finally:
-        signal.signal(ends, signal.SIG_IGN if end_of_job() is None else before)  # an idle one is ended by icl
+        signal.signal(ends, stay if end_of_job() is None else before)

@@ -23,7 +23,7 @@ from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.errors import InputError, Unavailable, nearest, one_line, whole
 from icl.events import Event, Listener, Planned, StateChanged, WorkItem, quiet
-from icl.jobs.execution.interruption import in_worker, workers_first
+from icl.jobs.execution.interruption import in_worker, stay, workers_first
 from icl.jobs.execution.memory import available_bytes
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Document, Request, lookup_or_validate, run_request
@@ -199,7 +199,7 @@ def _bare(task: Task) -> Task:
 def _begin(path: list[str]) -> None:
     """Begin a worker: it imports as its starter does, which ends it when it is idle."""
     sys.path[:] = path
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, stay)
 
 
 def _work(key: Any, tasks: Sequence[Task], starter: int) -> tuple[Any, list[StateChanged]]:
