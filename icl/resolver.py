@@ -23,8 +23,7 @@ def register() -> None:
     own: Any = omegaconf.OmegaConf
     is_old = omegaconf.__version__.startswith("2.3.")  # there register_resolver is an older function
     register = own.register_new_resolver if is_old else own.register_resolver
-    for name in ("by_scale", "at"):  # the second of configs from before 0.1
-        register(name, by_scale, replace=True)
+    register("by_scale", by_scale, replace=True)
     register("per_run", per_run, replace=True)
 
 

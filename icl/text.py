@@ -49,15 +49,6 @@ def inequality(compared: Relation) -> str:
     return f"{name} {left} {sign} {right}".strip()
 
 
-def typeset_inequality(compared: Relation) -> str:
-    """Return the relation for a page: gradient norm 6.27 × 10⁻¹⁵ < 7.26 × 10⁻¹¹."""
-    name = compared.name.replace("_", " ")
-    if compared.bound is None or not is_number(compared.value):
-        return f"{name} {typeset(compared.value, nested=True)}".strip()
-    left, right = _distinct(compared.value, compared.bound, typeset, (4, 8, 13))
-    return f"{name} {left} {compared.sign} {right}"
-
-
 def _distinct(
     left: Any, right: Any, text: Callable[[Any, int], str], digits: Sequence[int]
 ) -> tuple[str, str]:

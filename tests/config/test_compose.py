@@ -75,7 +75,7 @@ def test_keys_composed_beside_a_group() -> None:
 def test_a_folder_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "experiment").mkdir()
     head = "# @package _global_\ndefaults: [ahn/theorem3, _self_]\n"
-    text = f"{head}name: mine/${{at:a,b,c}}\noptimizer: {{lr: 0.3}}\n"
+    text = f"{head}name: mine/${{by_scale:a,b,c}}\noptimizer: {{lr: 0.3}}\n"
     (tmp_path / "experiment/mine.yaml").write_text(text)
     (tmp_path / "local").mkdir()
     (tmp_path / "local/default.yaml").write_text("# @package _global_\npaths: {outputs: there}\n")
