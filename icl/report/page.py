@@ -125,7 +125,7 @@ def _found(section: Section) -> Iterator[Found]:
         on = [by_name[name] for name in highlight.statements if name in by_name]
         figure = next((figure for figure in section.figures if figure.entry.id == highlight.figure), None)
         agrees = all(s.verdict == highlight.statements[s.entry.id] for s in on)
-        if text and agrees and (figure or len(on) == len(highlight.statements)):
+        if text and agrees and (figure or (on and len(on) == len(highlight.statements))):
             yield Found(section.paper, highlight, text, on, figure)
 
 

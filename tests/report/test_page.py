@@ -152,9 +152,11 @@ def test_what_the_reader_has_checked_is_first_with_its_settings(tmp_path: Path, 
     file = mine(check("BestStep", paper="", claim="My own."), "b" * 12)
     drawn = mine(figure("one/fig1", settings={"layers": 2}), "c" * 12)
     highlight = Highlight("A finding", ["It is {one/theorem1 risk}."], {"one/theorem1": "holds"})
-    papers = [Paper("one", "A paper", highlights=[highlight])]
+    missing = Highlight("Of a figure that is not here", ["It is drawn."], figure="one/fig9")
+    papers = [Paper("one", "A paper", highlights=[highlight, missing])]
     found = page(tmp_path, check(), figure(), papers=papers, mine=[own, file, drawn])
     text = found.flat
+    assert missing.title not in text
     assert "Of 4 at settings or in files of your own, 3 hold and 1 is known false." in text
     first = text[text.index("Mine: at my own settings") : text.index("What was found")]
     told = (said, "holds at 20 of 20 random settings", "dim 7", "icl check dim=7", "My own.", "layers 2")
