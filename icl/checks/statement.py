@@ -224,16 +224,14 @@ class Measured:
         self, name: str, f: Callable[[int], Any], exponent: Any, about: str = "", *, last: int = 6
     ) -> None:
         """Require that f(n) falls or grows like n^exponent: its slope over the decade before 10^last is
-        within 1/100, which half a power more is not."""
+        within 1/100, which that of f(n) n^(1/20) is not."""
         values = [arb(f(10**k)) for k in range(1, last + 1)]
         slopes = [abs(b / a).log() / arb(10).log() for a, b in pairwise(values)]
         self.number(f"{name}_by_decade", slopes, "slope of log f in log n, by decade")
-        off, about = (
-            abs(slopes[-1] - exponent),
-            about or f"{name.replace('_', ' ')}: exponent less {exponent}",
-        )
-        self.below(name, off, fmpq(1, 100), about)
-        self.control("an exponent that is 1/2 farther off", off + fmpq(1, 2) - fmpq(1, 100), of=name)
+        limit, about = fmpq(1, 100), about or f"{name.replace('_', ' ')}: exponent less {exponent}"
+        self.below(name, abs(slopes[-1] - exponent), limit, about)
+        wrong = abs(slopes[-1] + fmpq(1, 20) - exponent) - limit
+        self.control("the same of f(n) n^(1/20)", wrong, of=name)
 
     def vary(self) -> None:
         """Add controls where none is given: each formula with a name or a constant changed by one."""
