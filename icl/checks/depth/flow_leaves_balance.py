@@ -18,7 +18,7 @@ from icl.theory.wishart import best_polynomial
 class FlowLeavesBalance(Exponent):
     layers: int = setting(2, 2, 3, most=8, beyond="the flow takes minutes")
     dim: int = setting(8, 8, 8, most=64, beyond="moments have thousands of digits")
-    time: float = setting(1e5, 0.0, 1e5)
+    time: float = setting(1e5, 1.0, 1e5)
 
     where, title, origin = OWN, "Gradient flow leaves balance", "icl"
     law = "rotated, P = infinity; lambda_k = k^-nu, lambda_k omega_k ~ k^(-nu beta - 1), k = 1 .. D, sum 1"
@@ -40,8 +40,12 @@ class FlowLeavesBalance(Exponent):
             end_L = spectrum.flow(start_L, np.array([self.time]))[-1]
             return risk(moments, [rational(float(g)) for g in end_L])
 
-        m.positive("fall", tied - end(1e-6), "least shared risk less that at the flow's end", searched=True)
-        m.control("the same from exactly equal layers", tied - end(0.0), of="fall")
+        fall = tied - end(1e-6)
+        m.number("fall", fall, "least shared risk less that at the flow's end", searched=True)
+        m.true("leaves", True if fall > 0 else None, "the flow's end is below the best shared layers")
+        if not fall > 0:
+            m.undecided("the flow is not below them at this time, and may be later")
+        m.control("the fall from exactly equal layers", tied - end(0.0), wants="not positive")
         m.number("risk", end(1e-6), "exact risk at the end of the flow", searched=True)
         m.number("shared", tied, "least risk of shared layers: the plateau")
         m.number("separate", best_polynomial(moments, L)[1], "least risk of separate layers")
