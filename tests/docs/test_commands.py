@@ -9,7 +9,7 @@ from icl.cli.help import VERBS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
-COMMAND = re.compile(r"(\.venv/bin/)?icl (train|check|figure|reproduce|report|runs|sweep|clean) \S*[=/]")
+COMMAND = re.compile(r"(\.venv/bin/)?icl (train|check|figure|reproduce|report|runs|sweep|clean) .*=")
 
 
 def commands() -> Iterator[str]:
@@ -18,7 +18,7 @@ def commands() -> Iterator[str]:
     texts += ["\n".join(verb.examples) for verb in VERBS.values()]
     for line in (line.strip() for text in texts for line in text.splitlines()):
         if COMMAND.match(line):
-            yield line.partition(" #")[0]
+            yield line.partition(" #")[0].rpartition("&& ")[2]
 
 
 def test_brackets_and_globs_are_quoted() -> None:
