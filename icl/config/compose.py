@@ -11,7 +11,7 @@ import contextlib
 import copy
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, OverrideType
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
@@ -102,6 +103,40 @@ def resolve_in_job(cfg: DictConfig) -> Composed:
     OmegaConf.set_readonly(cfg, None)
     OmegaConf.set_readonly(cfg.hydra, None)
     return resolve(cfg, GlobalHydra.instance().config_loader())
+
+
+def compose_options_once(loader: ConfigLoader) -> None:
+    """Let jobs of a multirun that differ in values alone share one composition of Hydra, which takes .2 s.
+
+    Validation, sweeper and launcher each ask `loader` for every job. The first with its options of groups is
+    composed; the others are its copies, on which their values are set.
+    """
+    compose_job, groups = loader.load_sweep_config, frozenset(loader.list_groups(""))
+    composed: dict[tuple[str, ...], DictConfig] = {}
+
+    def load_sweep_config(master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
+        read = OverridesParser.create(loader).parse_overrides(sweep_overrides)
+        values = [one for one in read if _is_value(one, groups)]
+        same = tuple(str(one.key_or_group if one in values else one.input_line) for one in read)
+        if same not in composed:
+            composed[same] = compose_job(master_config, sweep_overrides)
+        cfg = copy.deepcopy(composed[same])
+        for one in values:
+            OmegaConf.update(cfg, str(one.key_or_group), one.value(), merge=True)
+        with read_write(cfg.hydra):
+            cfg.hydra.overrides.task = list(sweep_overrides)
+            about = cfg.hydra.job.config.override_dirname
+            shown = (str(one.input_line) for one in read if one.key_or_group not in about.exclude_keys)
+            cfg.hydra.job.override_dirname = about.item_sep.join(sorted(shown)).replace("=", about.kv_sep)
+        return cfg
+
+    loader.load_sweep_config = load_sweep_config  # type: ignore[method-assign]
+
+
+def _is_value(override: Override, groups: Set[str]) -> bool:
+    key = str(override.key_or_group)
+    is_option = override.package is not None or key in groups or "/" in key or key.startswith("hydra.")
+    return override.type == OverrideType.CHANGE and not is_option
 
 
 def _leave_out_what_is_anothers(cfg: DictConfig, typed: Sequence[str], loader: ConfigLoader) -> None:

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hydra.types import RunMode
+from omegaconf import OmegaConf
 
-from icl.config.compose import compose
+from icl.config.compose import compose, compose_options_once, hydra_session, resolve
 from icl.config.search_path import ConfigDirs
 from icl.errors import InputError
 
@@ -104,3 +106,25 @@ def test_an_error_is_one_line(verb: str, overrides: list[str], said: str) -> Non
     with pytest.raises(InputError) as refused:
         settings(*overrides, verb=verb)
     assert str(refused.value).startswith(said) and "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        [["experiment=ahn/theorem3", f"optimizer.lr={rate}", "seed=7"] for rate in (1, 2e-3)],
+        [["experiment=ahn/theorem3", f"optimizer={one}", "train.steps=9"] for one in ("sgd", "adam", "sgd")],
+        [["experiment=lds/ar", f"task.setting={one}", "+trainer.profiler=simple"] for one in "ab"],
+        [["experiment=ahn/theorem3", f"seeds={seeds}", "~checks"] for seeds in ("[0]", "[1,2]")],
+        [["model.layers=1", "scale=smoke"], ["model.layers=2", "scale=paper"], ["scale=laptop"]],
+    ],
+    ids=["values", "options", "added", "deleted", "order"],
+)  # fmt: skip
+def test_jobs_that_share_a_composition_have_what_hydra_composes(jobs: list[list[str]]) -> None:
+    with hydra_session(SHIPPED, "train", []) as loader:
+        master = loader.load_configuration("train", [], RunMode.MULTIRUN)
+        alone = [loader.load_sweep_config(master, job) for job in jobs]
+        compose_options_once(loader)
+        for job, wanted in zip(jobs, alone, strict=True):
+            found = loader.load_sweep_config(master, job)
+            assert OmegaConf.to_container(found) == OmegaConf.to_container(wanted)
+            assert resolve(found, loader) == resolve(wanted, loader)

@@ -30,7 +30,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, read_write
 
-from icl.config.compose import Composed, resolve, resolve_in_job
+from icl.config.compose import Composed, compose_options_once, resolve, resolve_in_job
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session, keep_cache_in, parse_session
 from icl.errors import InputError, full_errors, nearest, one_line, whole
@@ -327,7 +327,9 @@ class Validation(Callback):
             return
         _current.on_start()
         try:
-            _current.prepare(config, GlobalHydra.instance().config_loader())
+            loader = GlobalHydra.instance().config_loader()
+            compose_options_once(loader)
+            _current.prepare(config, loader)
             _current.stored.write()
             if _current.is_search or any(job.known is None for job in _current.jobs):
                 for note in _current.folder.glob(_NOTE.format("*")):  # of an earlier time
