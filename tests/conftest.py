@@ -16,7 +16,7 @@ import pytest
 from tests.processes import ROOT
 
 CACHES = [*(f"WANDB_{kind}DIR" for kind in ("ARTIFACT_", "CACHE_", "CONFIG_", "DATA_", ""))]
-CACHES += ["HYPOTHESIS_STORAGE_DIRECTORY", "MPLCONFIGDIR"]
+CACHES += ["HYPOTHESIS_STORAGE_DIRECTORY", "MPLCONFIGDIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"]
 
 
 def pytest_configure(config: pytest.Config) -> None:
