@@ -20,12 +20,13 @@ class Lemma1(Statement):
     layers: int = setting(4, 1, 6, most=16, beyond="each layer adds digits to all labels")
     seed: int = setting(0, 0)
 
-    paper, where = "ahn", "Lemma 1, eqs. (8) and (9)"
+    paper, where = "ahn", "Lemma 1, eqs. (8) and (9); section 4.2, before Theorem 3"
     title = "Lemma 1: the forward pass as preconditioned gradient descent"
     law = "any prompt: n examples, y = w.x, in rationals; A_l drawn, not symmetric"
     claim = (
         "The forward pass of L layers of eq. (8) is L steps of preconditioned gradient descent on the least "
-        "squares of the prompt, layer l with preconditioner A_l."
+        "squares of the prompt, layer l with preconditioner A_l. On a prompt with n >= d a layer with A = "
+        "n (X X^T)^-1 is a step of Newton's method and predicts <w*, x_q> exactly."
     )
     quote = (
         '"a forward-pass of a $L$-layer transformer, with the parameter configuration (8) is the same as '
@@ -38,7 +39,7 @@ class Lemma1(Statement):
 
     def measure(self, m: Measured) -> None:
         rng, d, labels = Random(self.seed), self.dim, []
-        Z, _ = tokens(rng, d, self.context)
+        Z, label = tokens(rng, d, self.context)
         corner = unit(0, d - 1, d)  # so that no A is symmetric
         A = [(positive(rng, d, d) + corner) / d for _ in range(self.layers)]
         for state in forward(Z, [sparse(-step) for step in A]):
@@ -54,9 +55,23 @@ class Lemma1(Statement):
         m.control("descent whose first step is a tenth longer", error(longer), of="max_error")
         if d > 1:
             m.control("descent by A_l instead of A_l^T", error(A), of="max_error")
+        if self.context >= d:
+            inverse = second_moment(Z).inv()
+            about = "error of the prediction at A = S^-1, S = X X^T / n: a Newton step"
+            m.zero("newton_error", predicted(Z, inverse) - label, about)
+            twice = predicted(Z, 2 * inverse) - label
+            m.control("2 S^-1, the step of the Hessian (1/2n) X X^T as printed", twice, of="newton_error")
+            m.note(
+                "the Hessian of R is (1/n) X X^T; a trained A is one for all prompts: Sigma^-1 is its limit"
+            )
         m.number("max_error_with_A", error(A) / largest(*labels), "the same by A_l, over the largest label")
         m.note("eq. (8) as printed descends by A_l^T; at all solutions in the paper A_l is symmetric")
         m.note("the proof divides by n twice, and its last entry is y - <w, x>; eq. (9) is correct")
+
+
+def predicted(Z: fmpq_mat, A: fmpq_mat) -> fmpq:
+    """Return the prediction of a layer of eq. (8): minus the query's label."""
+    return -forward(Z, [sparse(-A)])[-1][Z.nrows() - 1, Z.ncols() - 1]
 
 
 def descent(Z: fmpq_mat, steps: Sequence[fmpq_mat]) -> list[fmpq_mat]:

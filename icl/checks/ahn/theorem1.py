@@ -1,8 +1,10 @@
-"""Ahn et al. 2023, Theorem 1: the best single layer of linear attention."""
+"""Ahn et al. 2023, Theorem 1: the best single layer of linear attention, and its limit for long contexts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from flint import fmpq, fmpq_mat
 
 from icl.checks.given import LINEAR, Comparison, Given, distance
 from icl.checks.prompts import Prompts
@@ -13,12 +15,13 @@ from icl.theory.rationals import identity, largest, rational, trace
 
 @dataclass
 class Theorem1(Prompts):
-    paper, where = "ahn", "Theorem 1, eqs. (6) and (7); Lemmas 2 and 3; section 2, (i)"
+    paper, where = "ahn", "Theorem 1, eqs. (6) and (7); Lemmas 2 and 3; section 2, (i); section 3"
     title = "Theorem 1: the best single layer"
     law = "x ~ N(0, Sigma), w ~ N(0, I), n examples, y = w.x"
     claim = (
         "For every covariance Sigma of x and w ~ N(0, I), eq. (6) is a global minimum of the population "
-        "risk of one layer of linear attention, over all P and Q."
+        "risk of one layer of linear attention, over all P and Q. As n grows, its preconditioner converges "
+        "to Sigma^-1."
     )
     quote = (
         '"Then, the following choice of parameters [...] is a global minimizer of $f(P, Q)$ up to '
@@ -59,7 +62,24 @@ class Theorem1(Prompts):
         )
         in_Q_alone = nothing - (risk + layer.risk_at(-A)) / 2
         m.control("the same from (P, Q) to (P, -Q)", in_Q_alone, of="violation")
+        self._long_context(m, layer)
         m.number("optimal_risk", risk, "risk at eq. (6)")
+        m.note("the block of Q_0 converges to -Sigma^-1: Q_0 is minus the preconditioner")
+        m.note("Sigma^-1 is close to n times the inverse of the Gram matrix of the x_i, not to that matrix")
+
+    def _long_context(self, m: Measured, layer: OneLayer) -> None:
+        """Section 3: I - A Sigma = (n + M)^-1 M with M = I + tr(Sigma) Sigma^-1. In whitened coordinates A is
+        at the distance r / (n + r) from I, r = 1 + tr(Sigma) / lambda_min."""
+        one = identity(self.dim)
+        left = one - layer.label_form.solve(self.sigma) * self.sigma
+
+        def off(M: fmpq_mat) -> fmpq:
+            return largest(left * (layer.n * one + M) - M)
+
+        spread = trace(self.sigma) * self.sigma.inv()
+        about = "largest entry of (I - A Sigma)(n + M) - M at the best A, M = I + tr(Sigma) Sigma^-1"
+        m.zero("rate_error", off(one + spread), about)
+        m.control("the same for M = tr(Sigma) Sigma^-1", off(spread), of="rate_error")
 
     def compare(self, given: Given) -> Comparison:
         given.require("Theorem 1", LINEAR, w=given.task)

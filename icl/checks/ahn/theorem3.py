@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from random import Random
 
-from flint import fmpq, fmpq_poly
+from flint import fmpq, fmpq_mat, fmpq_poly
 
 from icl.checks.ahn.critical_set import CriticalSet, distance_from_s, whitened
 from icl.checks.given import Comparison, Given
 from icl.checks.statement import Measured
 from icl.errors import InputError
 from icl.theory.ahn.critical_set import S
+from icl.theory.ahn.forward import positive
+from icl.theory.rationals import dot, identity, matrix, trace, unit
 from icl.theory.roots import real_roots
 from icl.theory.wishart import best_polynomial, covariance_moments, mean_trace
-from icl.theory.words import stack_risk
+from icl.theory.words import stack_risk, stack_slope
 
 MOST_GIVEN = 4  # layers of given weights: eight factors S between other matrices take six seconds
+WIDE, DEEP = 3, 2  # dimensions and layers of the words of matrices off S
 
 
 @dataclass
 class Theorem3(CriticalSet):
-    paper, where = "ahn", "Theorem 3"
+    paper, where = "ahn", "Theorem 3; Appendix B.2, eqs. (28) and (29)"
     title = "Theorem 3: critical points on S, sparse layers"
     law = "x ~ N(0, Sigma), w ~ N(0, Sigma^-1), n examples, y = w.x"
     claim = (
         "Let x ~ N(0, Sigma) and w ~ N(0, Sigma^-1). The population risk of L layers of eq. (8) has a "
-        "critical point at which every A_l is a multiple of Sigma^-1."
+        "critical point at which every A_l is a multiple of Sigma^-1. At every point of the set S of these "
+        "the risk falls along r_i Sigma^-1, r_i = tr(Sigma^1/2 R_i Sigma^1/2) / d, as fast as along R_i, so "
+        "that the flow inside S decreases it at least as fast as gradient flow."
     )
     quote = (
         r'"$A \in \mathcal{S}$ if and only if for all $i = 0, \dots, L-1$, there exists scalars '
@@ -51,13 +57,34 @@ class Theorem3(CriticalSet):
         m.control("every a_l a tenth larger", mean_trace(moments, larger * S), of="gradient")
         self.measure_gradients(m, [fmpq(k + 2, 7) for k in range(L)], [])
         steps = [1 / root for root in real_roots(q)]
+        if self.dim > 1:
+            self._flow(m)
         m.zero("not_real", L - len(steps), "number of scalars a_l of the optimum that are not real")
         m.number("scalars", sorted(steps, key=float), "scalars a_l of the optimum on S, 1 over roots of q")
         m.number("risk", least, "least risk on S")
         m.note(
             "The optimum is the q of least E tr q(S_n)^2, q(0) = 1, so the infimum on S is attained "
-            "(footnote 2). The proof prints r_i I for r_i Sigma^-1, and w^T w for w w^T"
+            "(footnote 2). The proof prints r_i I for r_i Sigma^-1, and w^T w for w w^T; (28) and (29) hold "
+            "as equalities, (29) with factor d"
         )
+
+    def _flow(self, m: Measured) -> None:
+        rng, d, L, n = Random(self.seed), min(self.dim, WIDE), min(self.layers, DEEP), self.context
+        on_s = [fmpq(rng.randint(20, 120), 100) * identity(d) for _ in range(L)]
+        tilted = [on_s[0] + unit(0, 0, d) / 2, *on_s[1:]]
+        R = positive(rng, d, d)
+        across = R - trace(R) / d * identity(d)
+
+        def rate(A: list[fmpq_mat]) -> fmpq:
+            g = matrix([[stack_slope(A, n, 0, unit(j, k, d)) for k in range(d)] for j in range(d)])
+            return trace(g) ** 2 - d * dot(g, g)
+
+        about = f"derivative along R_i less that along r_i Sigma^-1, by layer, up to {WIDE} dimensions"
+        m.zero("flow_error", [stack_slope(on_s, n, i, across) for i in range(L)], about)
+        m.control("at a point off S", stack_slope(tilted, n, 0, across), of="flow_error")
+        about = "decrease by the flow in S minus d times that of gradient flow, by the first layer"
+        m.zero("rate_error", rate(on_s), about)
+        m.control("at a point off S", rate(tilted), of="rate_error")
 
     def compare(self, given: Given) -> Comparison:
         A = whitened(given, "Theorem 3", "sparse_a")["A"]
