@@ -20,7 +20,10 @@ class LongPrompts(Looped):
     layers: int = setting(2, 2, 6, most=8, beyond=DEEP)
 
     where, title = "statement 9", "For long prompts the best scalar is a saddle"
-    claim = "From some context length on the best multiple of Sigma^-1 is a saddle, at every d in the limit."
+    claim = (
+        "From some context length on the best multiple of Sigma^-1 is a saddle, so that no symmetric matrix "
+        "minimises the risk; at every d in the limit."
+    )
     formula = (
         r"n^{L-1} \frac{1}{2} \frac{d^2}{db^2} f(a^\ast I + b K)\Big|_{b = 0} \to c_\infty < 0,"
         r"\quad K^\top = -K,\ \|K\|_F = 1"

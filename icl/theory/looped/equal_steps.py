@@ -88,6 +88,14 @@ class EqualSteps:
         off = fmpq(1, (d - 1) * (d + 2))
         return self._curvature(1, off, 2 * off * fmpq(d - 1, d))
 
+    @cached_property
+    def eigenvalue_curvatures(self) -> tuple[fmpq_poly, fmpq_poly]:
+        """Return the same coefficients of E tr (I - A G)^(2L), the sum over eigenvalues: along H, along K."""
+        d = self.dim
+        off, skew = fmpq(1, (d - 1) * (d + 2)), fmpq(1, d * (d - 1))
+        along_h = self._of_eigenvalues(off, 2 * off * fmpq(d - 1, d))
+        return along_h, self._of_eigenvalues(-skew, fmpq(0))
+
     def curvature_sign(self) -> int:
         """Return the sign of `antisymmetric_curvature` at the best a, 0 where no ball can tell it."""
         for bits in BITS:
@@ -111,10 +119,19 @@ class EqualSteps:
                 self._add(total, (i + k, 2 * L - 2 - i - k), (0, 2), off)
         for j in range(L - 1):
             self._add(total, (2 * L - 2 - j, j), (1, 1), 2 * transposed * (L - 1 - j) * off)
-        for k in range(2 * L - 1):  # L^2 + L (L - 1) times g^2 m^(2 L - 2)
-            count = (-1) ** k * comb(2 * L - 2, k) * L * (2 * L - 1)
-            total[k] += diagonal * count * self.moments[k + 2]
-        return fmpq_poly(total)
+        return fmpq_poly(total) + self._on_diagonal(diagonal)
+
+    def _of_eigenvalues(self, off: fmpq, diagonal: fmpq) -> fmpq_poly:
+        """Return L sum_i tr M^i X G M^(2L-2-i) X G, where E X_pq X_qp is `off`."""
+        L, total = self.layers, [fmpq(0)] * (2 * self.layers - 1)
+        for i in range(2 * L - 1):
+            self._add(total, (i, 2 * L - 2 - i), (1, 1), L * off)
+        return fmpq_poly(total) + self._on_diagonal(diagonal)
+
+    def _on_diagonal(self, diagonal: fmpq) -> fmpq_poly:
+        """Return L (2L - 1) E sum_p g_p^2 m_p^(2L-2) times E X_pp^2."""
+        top, ways = 2 * self.layers - 2, self.layers * (2 * self.layers - 1) * diagonal
+        return fmpq_poly([(-1) ** k * comb(top, k) * ways * self.moments[k + 2] for k in range(top + 1)])
 
     def _add(self, total: list[fmpq], of_m: tuple[int, int], of_g: tuple[int, int], count: fmpq) -> None:
         """Add count E sum_(p != q) m_p^i m_q^j g_p^s g_q^t with (i, j) = of_m and (s, t) = of_g."""

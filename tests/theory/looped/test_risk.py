@@ -88,6 +88,20 @@ def test_certificates_tell_a_best_scalar_from_a_saddle() -> None:
         assert not symmetric_are_above(turned) and not scalar_is_least(turned, EqualSteps(2, n, 2).optimum[0])
 
 
+@pytest.mark.parametrize(("n", "L"), [(2, 1), (3, 2), (20, 4)])
+def test_the_sum_over_eigenvalues_bends_as_the_rule_says(n, L) -> None:
+    rule, a, step = plane_risk(n, 2 * L), 0.7, 1e-3  # a rule for a risk of 2 L layers is exact for L
+    along_h, along_k = EqualSteps(2, n, L).eigenvalue_curvatures
+
+    def by_rule(B_DD):
+        M_JDD = np.eye(2) - (a * np.eye(2) + B_DD) @ rule.G_JDD
+        return rule.weight_J @ np.linalg.matrix_power(M_JDD, 2 * L).trace(axis1=1, axis2=2)
+
+    for B_DD, poly in ((np.diag([1, -1]), along_h), (np.array([[0, -1], [1, 0]]), along_k)):
+        bend = by_rule(step * B_DD) + by_rule(-step * B_DD) - 2 * by_rule(0 * B_DD)
+        assert bend / (4 * step**2) == pytest.approx(float(arb(poly(rational(a)))), rel=1e-3)
+
+
 def test_there_is_no_antisymmetric_matrix_in_one_dimension() -> None:
     steps = EqualSteps(1, 5, 3)
     assert steps.antisymmetric_curvature == steps.symmetric_curvature == 0
