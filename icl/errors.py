@@ -75,7 +75,7 @@ def nearest(name: str, choices: Iterable[str]) -> str:
     """`; did you mean X?` for the closest choice, or nothing; `X or Y` where several folders hold it."""
     choices = list(choices)
     in_folders = sorted({choice for choice in choices if choice.endswith(f"/{name}")}) if name else []
-    close = in_folders or difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
+    close = in_folders or difflib.get_close_matches(name, choices, n=1, cutoff=0.66)
     return suggest(close)
 
 

@@ -49,7 +49,8 @@ def meant(place: str) -> tuple[dict[str, type[Statement]], str, str]:
     if not place.endswith(".py"):
         classes = installed()
         if place not in classes:
-            raise InputError(f"{place}: no such statement{nearest(place, classes)}")
+            known = ", ".join(classes)
+            raise InputError(f"{place}: no such statement (one of: {known}){nearest(place, classes)}")
         return {place: classes[place]}, classes[place].__module__, ""
     path = Path(place)
     found = {f"own/{path.stem}/{cls.__name__}": cls for cls in statements_of(path)}
@@ -95,6 +96,6 @@ def with_settings(
 def line_of(error: BaseException, path: Path) -> str:
     """Return `, line N` of a file where an error arose."""
     frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == path.resolve()]
     line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
     return f", line {line}" if line else ""

@@ -242,9 +242,9 @@ class Measured:
             unseen = [about for about, other in wrong if sign(other) not in signs]
             if wrong:
                 about, other = min(seen, key=lambda one: nearest(one[1])) if seen else wrong[0]
-                self.control(f"{formula.text} with {about}", other, of=name, wants=wants)
-            told = f"{len(seen)} of {len(wrong)} formulas beside {formula.text} are seen to be wrong"
-            self.note(f"{told}, not with {', '.join(unseen)}." if unseen else f"{told}.")
+                told = f"{len(seen)} of {len(wrong)} such changes are seen to be wrong"
+                told += f", not {', '.join(unseen)}" if unseen else ""
+                self.control(f"{formula.text} with {about}; {told}", other, of=name, wants=wants)
 
     def _right(self, name: str, value: Any, formula: Any, names: Mapping[str, Any], wants: str) -> Any:
         if not isinstance(formula, str):

@@ -42,23 +42,36 @@ def command(args: Sequence[str]) -> int:
 
 
 def _show(runs: Sequence[ListedRun], outputs: Path) -> None:
+    """Print one line each: without the words that all share, and with the status where one is not done."""
     from icl.cli.show import line, table
 
     if not runs:
         line(f"no such runs in {outputs / 'runs'}")
-    else:
-        line(f"runs in {outputs / 'runs'}, each in EXPERIMENT/FOLDER")
-        columns = {"date (UTC)": "", "status": "", "run": "wrapped", "final risk": "", "folder": ""}
-        table(columns, map(_cells, runs))
+        return
+    line(f"runs in {outputs / 'runs'}, each in EXPERIMENT/FOLDER")
+    names = [run.name.split(" ") for run in runs]
+    shared = [word for word in names[0] if len(runs) > 1 and all(word in name for name in names)]
+    if shared:
+        line(f"all: {' '.join(shared)}")
+    rows = [[word for word in name if word not in shared] for name in names]
+    found = {run.risk[0] for run in runs if run.risk}
+    columns = {"date (UTC)": "", "status": "", "run": "cut", found.pop() if len(found) == 1 else "risk": ""}
+    states = ["stale" if run.stale and run.status == "done" else run.status for run in runs]
+    if {*states} == {"done"}:
+        del columns["status"]
+    cells = [
+        [
+            run.date[5:16].replace("T", " "),  # which is all that tells runs apart
+            *([state] if "status" in columns else []),
+            " ".join(row),
+            f"{f'{run.risk[0]} ' if found else ''}{brief(run.risk[1])}" if run.risk else "",
+            run.fingerprint,
+        ]
+        for run, state, row in zip(runs, states, rows, strict=True)
+    ]
+    table({**columns, "folder": ""}, cells)
     for run in runs:
         if run.why:
             line(f"{run.fingerprint}: {run.why}")
-    if any(run.stale for run in runs):
+    if "stale" in states:
         line("stale: made with other code than today's; the same command makes it again")
-
-
-def _cells(run: ListedRun) -> list[str]:
-    risk = f"{run.risk[0]} {brief(run.risk[1])}" if run.risk else ""
-    status = "stale" if run.stale and run.status == "done" else run.status
-    date = run.date[5:16].replace("T", " ")  # which is all that tells runs apart
-    return [date, status, run.name, risk, run.fingerprint]

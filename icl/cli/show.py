@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich import box
 from rich.console import Console
@@ -118,14 +118,27 @@ def _unexpected(documents: Sequence[Document]) -> None:
 
 
 def table(columns: Mapping[str, str], rows: Iterable[Sequence[str | Text]]) -> None:
-    """Print rows below the names of their columns, of which some are "right" and some "wrapped"."""
+    """Print rows below the names of their columns, of which some are "right", some "wrapped", and one may be
+    "cut" where there is no room."""
+    cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for name, how in columns.items():
-        made.add_column(name, justify="right" if how == "right" else "left", no_wrap=how != "wrapped")
-    for row in rows:
-        made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    for at, (name, how) in enumerate(columns.items()):
+        most = None
+        if how == "cut":
+            others = [column for k, column in enumerate(columns) if k != at]
+            most = max(8, Console().width - width(others, [[*row[:at], *row[at + 1 :]] for row in cells]) - 3)
+        justify: Literal["left", "right"] = "right" if how == "right" else "left"
+        made.add_column(name, justify=justify, no_wrap=how != "wrapped", max_width=most)
+    for row in cells:
+        made.add_row(*row)
     if made.row_count:
         Console().print(made, highlight=False)
+
+
+def width(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> int:
+    """Return how many characters of a line a table takes."""
+    heads = [max(map(len, name.split("\n"))) for name in columns]
+    return sum(max(lengths) + 3 for lengths in zip(heads, *(map(len, row) for row in rows), strict=True)) - 1
 
 
 def _of_claim(claim: Document) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from icl.cli.show import line, table
+from rich.console import Console
+
+from icl.cli.show import line, table, width
 from icl.cli.signs import short
 from icl.loggers.names import short_keys
 from icl.metrics import RISKS, kind_of
@@ -21,14 +23,14 @@ Document = Mapping[str, Any]
 def show(document: Document) -> None:
     """Show what checks have decided, or the means over seeds of each configuration; the best, and what
     failed."""
-    results, summary = document.get("results", []), document["summary"]
+    results, summary, best = document.get("results", []), document["summary"], document["best"]
     keys = _short([*results, *summary])
     judged = [(one["overrides"], one["document"]) for one in results if "verdict" in one["document"]]
     if judged and len(results) <= FEW:
         rows = [[words(job, keys), short(found), measurement(found)] for job, found in judged]
         table({"job": "wrapped", "verdict": "", "measured": "wrapped"}, rows)
     else:
-        _configurations(summary, keys)
+        _configurations(summary, keys, best["metric"] if best else "")
     for result in results:
         for warning in result["document"].get("warnings", []):
             line(f"warning: {words(result['overrides'], keys)}: {warning}", style="yellow")
@@ -37,7 +39,6 @@ def show(document: Document) -> None:
     line(f"{document['jobs']} jobs: {', '.join(counts)}")
     if document["states"]["stale"]:
         line("stale: made with other code than today's; the same sweep makes them again")
-    best = document["best"]
     if best is not None and best["overrides"]:
         passed = f" (not all have {' or '.join(best['passed'])})" if best["passed"] else ""
         at = f"{words(best['overrides'], keys)}: {_interval(best)}"
@@ -59,22 +60,26 @@ def _short(rows: Sequence[Document]) -> dict[str, str]:
     return short_keys(dict.fromkeys(one.partition("=")[0] for one in given))
 
 
-def _configurations(summary: Sequence[Document], keys: Mapping[str, str]) -> None:
-    """Print mean and interval by configuration."""
+def _configurations(summary: Sequence[Document], keys: Mapping[str, str], first: str) -> None:
+    """Print means and intervals by configuration: of the metric that names the best, and others that fit."""
     known = {row["metric"] for row in summary if row["mean"] is not None}
-    metrics = [metric for metric in METRICS if metric in known][:MOST]
+    metrics = [metric for metric in dict.fromkeys([first, *METRICS]) if metric in known][:MOST]
     found: dict[str, dict[str, Document]] = {}
     for row in summary:
         found.setdefault(words(row["overrides"], keys), {})[row["metric"]] = row
+    heads = ["", *(f"{metric}\n{kind_of(metric)}".rstrip() for metric in metrics)]
     rows = [
         [name or "all", *(_interval(of.get(metric, {})) for metric in metrics)] for name, of in found.items()
     ]
+    shown = len(heads)
+    while shown > 2 and width(heads[:shown], (row[:shown] for row in rows)) > Console().width:
+        shown -= 1
     if metrics:
-        heads = {f"{metric}\n{kind_of(metric)}".rstrip(): "right" for metric in metrics}
-        table({"mean over seeds": "wrapped", **heads}, rows)
+        columns = {"": "wrapped", **dict.fromkeys(heads[1:shown], "right")}
+        table(columns, (row[:shown] for row in rows))
     names = dict.fromkeys(row["interval"] for row in summary if row["interval"])
     if names and metrics:
-        line(f"in brackets: {', '.join(names)} over seeds")
+        line(f"means over seeds; in brackets: {', '.join(names)}")
 
 
 def _interval(row: Document) -> str:

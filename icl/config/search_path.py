@@ -160,6 +160,11 @@ class ConfigDirs:
             raise InputError(f"{group}={name}: no such config")
         if group == "check" and name in joined():
             raise InputError(f"check={name}: is a part of another check now{suggest([joined()[name]])}")
+        folder, papers = name.rpartition("/")[0], sorted({one.partition("/")[0] for one in choices})
+        if folder and folder not in papers and not (close := nearest(name, choices)):
+            packages = ", ".join(installed()) or "none that declares itself"
+            known = f"{', '.join(papers)}; installed packages: {packages}; --config-dir DIR has your own"
+            raise InputError(f"{group}={name}: no {folder} here (there are {known})")
         shown = ", ".join(choices[:_MOST_CHOICES_SHOWN])
         rest = f", ... ({len(choices)})" if len(choices) > _MOST_CHOICES_SHOWN else ""
         raise InputError(f"{group}={name}: no such option (one of: {shown}{rest}){nearest(name, choices)}")

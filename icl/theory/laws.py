@@ -29,12 +29,19 @@ class Law:
     noise: Any = 0
     test: Any = None  # sigma
 
+    def __post_init__(self) -> None:
+        if rational(self.n) < 1 or rational(self.noise) < 0:
+            raise ValueError(f"Law: n={self.n}, noise={self.noise}: n is 1 at least, and noise no less than 0")
+
     @cached_property
     def covariances(self) -> tuple[fmpq_mat, fmpq_mat, fmpq_mat]:
         """Return sigma, task and test as matrices."""
         sigma = as_matrix(self.sigma)
         task = as_matrix(sigma.nrows() if self.task is None else self.task)
-        return sigma, task, sigma if self.test is None else as_matrix(self.test)
+        test = sigma if self.test is None else as_matrix(self.test)
+        if not sigma.nrows() == task.nrows() == test.nrows():
+            raise ValueError("Law: sigma, task and test have different dimensions")
+        return sigma, task, test
 
     @cached_property
     def label_form(self) -> fmpq_mat:
@@ -44,10 +51,19 @@ class Law:
 
 
 def as_matrix(given: Any) -> fmpq_mat:
-    if isinstance(given, int | fmpq_mat):
-        return identity(given) if isinstance(given, int) else given
-    rows = list(given)
-    return matrix(rows) if isinstance(rows[0], list | tuple) else diagonal(rows)
+    """Return a covariance as a matrix, and refuse what is none."""
+    if isinstance(given, int):
+        found = identity(max(given, 0))
+    elif isinstance(given, fmpq_mat):
+        found = given
+    else:
+        rows = list(given)
+        found = matrix(rows) if rows and isinstance(rows[0], list | tuple) else diagonal(rows)
+    if found.nrows() < 1 or found != found.transpose():
+        raise ValueError(f"{given}: is no covariance, which is symmetric, of one dimension at least")
+    if any(c * (-1) ** k < 0 for k, c in enumerate(reversed(found.charpoly().coeffs()))):
+        raise ValueError(f"{given}: is no covariance, which has no eigenvalue below 0")
+    return found
 
 
 def moment(letters: Sequence[Any], law: Law) -> fmpq:

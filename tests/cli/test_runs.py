@@ -85,6 +85,19 @@ def test_runs_are_listed_newest_first_with_what_was_typed(
     assert "a1a1a1a1a1a1" in shown and max(map(len, shown.splitlines()[1:])) <= 80
 
 
+def test_a_run_is_one_line_without_the_words_that_all_share(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, lr in enumerate((0.1, 0.02)):
+        long = f"train.clip={'9' * 40}" if number else "seed=4"
+        put(tmp_path, number, overrides=["scale=smoke", f"optimizer.lr={lr}", long])
+    shown = text(tmp_path, capsys)
+    assert "all: mine/first scale=smoke" in shown
+    (first,) = [row for row in shown.splitlines() if PRINTS[0] in row]
+    (second,) = [row for row in shown.splitlines() if PRINTS[1] in row]
+    assert "lr=0.1 seed=4 " in first and "lr=0.02 clip=999" in second and len(second) <= 80
+
+
 def test_states(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """List runs that failed, were interrupted, run, have no metrics, diverged, or are of other code."""
     put(tmp_path, 0, status="failed", means={}, steps=None, error="ValueError: no")

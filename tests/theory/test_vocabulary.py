@@ -61,6 +61,13 @@ def test_risks_of_numbers_are_those_of_matrices():
         (lambda: limit(lambda n: fmpq(2) ** n), "not a rational function"),
         (lambda: minimise(lambda a, b: a * a - b * b, [0, 0]), "no minimum is proved"),
         (lambda: minimise(lambda a: a**4, [0]), "no minimum is proved"),  # not strict to second order
+        (lambda: risk([1], Law(-3, 5)), "-3: is no covariance"),
+        (lambda: risk([1], Law([[1, 2], [0, 1]], 5)), "symmetric"),
+        (lambda: risk([1], Law([[1, 2], [2, 1]], 5)), "no eigenvalue below 0"),
+        (lambda: risk([1], Law(3, 5, task=[1, -1, 1])), "no eigenvalue below 0"),
+        (lambda: risk([1], Law(3, 5, test=2)), "different dimensions"),
+        (lambda: Law(3, 0), "n is 1 at least"),
+        (lambda: Law(3, 5, noise=-1), "no less than 0"),
         (lambda: Formula("d*x", {"d": 1}).value(), "x is none of d"),
         (lambda: Formula("d*", {"d": 1}), "is no formula"),
     ],

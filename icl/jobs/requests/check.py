@@ -150,7 +150,7 @@ class CheckRequest:
 
     def _presented(self, document: Mapping[str, Any], record: Path | None) -> Document:
         keys = [one.partition("=")[0].removeprefix("check.") for one in self.typed]
-        changed = [key for key in self.settings if key in keys]
+        changed = [key for key in self.settings if key in keys or self.place]  # a file's are few
         return presented(document, self.entry, changed=changed, inputs=self.inputs, record=record)
 
     def _log(self, document: Document, session: Session) -> DocumentLog:
