@@ -161,7 +161,7 @@ class ConfigDirs:
         if group == "check" and name in joined():
             raise InputError(f"check={name}: is a part of another check now{suggest([joined()[name]])}")
         folder, papers = name.rpartition("/")[0], sorted({one.partition("/")[0] for one in choices})
-        if folder and folder not in papers and not (close := nearest(name, choices)):
+        if folder and folder not in papers and not nearest(name, choices):
             packages = ", ".join(installed()) or "none that declares itself"
             known = f"{', '.join(papers)}; installed packages: {packages}; --config-dir DIR has your own"
             raise InputError(f"{group}={name}: no {folder} here (there are {known})")

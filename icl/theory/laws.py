@@ -31,7 +31,7 @@ class Law:
 
     def __post_init__(self) -> None:
         if rational(self.n) < 1 or rational(self.noise) < 0:
-            raise ValueError(f"Law: n={self.n}, noise={self.noise}: n is 1 at least, and noise no less than 0")
+            raise ValueError(f"Law: n={self.n}, noise={self.noise}: n is 1 at least, noise 0")
 
     @cached_property
     def covariances(self) -> tuple[fmpq_mat, fmpq_mat, fmpq_mat]:

@@ -67,7 +67,7 @@ def test_risks_of_numbers_are_those_of_matrices():
         (lambda: risk([1], Law(3, 5, task=[1, -1, 1])), "no eigenvalue below 0"),
         (lambda: risk([1], Law(3, 5, test=2)), "different dimensions"),
         (lambda: Law(3, 0), "n is 1 at least"),
-        (lambda: Law(3, 5, noise=-1), "no less than 0"),
+        (lambda: Law(3, 5, noise=-1), "noise 0"),
         (lambda: Formula("d*x", {"d": 1}).value(), "x is none of d"),
         (lambda: Formula("d*", {"d": 1}), "is no formula"),
     ],
