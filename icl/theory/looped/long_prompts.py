@@ -66,8 +66,10 @@ def last_change(dim: int, layers: int) -> arb:
     steps = {n: EqualSteps(dim, n, layers) for n in nodes(layers)}
     f0 = in_both(layers, {n: one.polynomial for n, one in steps.items()})
     c = in_both(layers, {n: one.antisymmetric_curvature for n, one in steps.items()})
-    roots = real_roots(in_context(f0.derivative("a").resultant(c, "a")))
-    return max([arb(dim), *roots], key=float)
+    resultant = in_context(f0.derivative("a").resultant(c, "a"))
+    if resultant == 0:
+        raise AssertionError(f"d = {dim}, L = {layers}: df/da and c have a factor in common at every n")
+    return max([arb(dim), *real_roots(resultant)], key=float)
 
 
 def nodes(layers: int) -> range:

@@ -66,10 +66,10 @@ def _dot(u: Any, v: Any) -> Any:
 
 def _mean(n: int, p: int, q: int, r: int) -> fmpq:
     """Return the mean of the powers of Bartlett's numbers over n^((p + q + r) / 2)."""
-    return _chi(p, n) * _chi(q, n - 1) * _chi(r, 1) / fmpq(n) ** ((p + q + r) // 2)
+    return chi(p, n) * chi(q, n - 1) * chi(r, 1) / fmpq(n) ** ((p + q + r) // 2)
 
 
-def _chi(power: int, freedom: int) -> fmpq:
+def chi(power: int, freedom: int) -> fmpq:
     """Return E x^power, x^2 ~ chi2 of so many degrees; at every odd power here another factor's mean is 0."""
     product = fmpq(0 if power % 2 else 1)
     for k in range(power // 2):

@@ -11,6 +11,7 @@ from icl.checks.looped.settings import SADDLE_FROM
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.theory.looped.descent import descend
 from icl.theory.looped.equal_steps import EqualSteps
+from icl.theory.looped.limit import block_rate, gaussian_turn, in_alpha, is_centred
 from icl.theory.looped.long_prompts import goe_moment, last_change, limit_curvature
 from icl.theory.looped.plane import coefficients, risk
 from icl.theory.looped.search import best_rotation, risk_of, rounded
@@ -140,3 +141,44 @@ def test_moments_of_gaussian_matrices_are_those_of_draws(powers) -> None:
 def test_the_first_saddle_is_the_last_change_of_sign(d, L) -> None:
     """Compare with the table of signs at single context lengths."""
     assert int(last_change(d, L).floor().unique_fmpz()) + 1 == SADDLE_FROM[d, L]
+
+
+@pytest.mark.parametrize("L", [2, 3, 4, 6])
+def test_the_risk_in_the_plane_comes_to_its_limit(L) -> None:
+    root, alpha, beta = 10**9, fmpq(3, 5), fmpq(7, 4)
+    found = root ** (2 * L) * risk(L, root**2, 1 + alpha / root, beta / root)
+    limit = sum(poly(beta**2) * alpha ** (2 * i) for i, poly in enumerate(in_alpha(L)))
+    assert float(found) == pytest.approx(float(limit), rel=1e-6) and is_centred(L)
+
+
+def test_no_certificate_where_alpha_might_lower_the_risk(monkeypatch) -> None:
+    right = in_alpha(4)
+    turned = [right[0], right[1] - fmpq_poly([0, right[1](2)]), *right[2:]]
+    monkeypatch.setattr("icl.theory.looped.limit.in_alpha", lambda layers: turned)
+    assert not is_centred(4)
+
+
+def pairings(letters):
+    """Yield the pairings of so many letters that do not cross, as lists of pairs."""
+    if not letters:
+        yield []
+    for k in range(1, len(letters), 2):
+        for inside in pairings(letters[1:k]):
+            for outside in pairings(letters[k + 1 :]):
+                yield [(letters[0], letters[k]), *inside, *outside]
+
+
+@pytest.mark.parametrize("L", [1, 2, 3, 4, 5])
+def test_lines_across_are_counted(L) -> None:
+    q = fmpq(1, 3)
+    across = [sum(i < L <= j for i, j in pairs) for pairs in pairings(range(2 * L))]
+    assert gaussian_turn(L)(q) == sum(((2 - q) ** k * q ** (L - k) for k in across), fmpq(0))
+
+
+@pytest.mark.parametrize("g", [0.05, 0.55, 0.9, 1.0, 2.5])
+def test_the_rate_of_a_block_rotation_is_that_of_the_curve(g) -> None:
+    x, y = np.meshgrid(np.linspace(0, 3, 1501), np.linspace(0, 3, 1501))
+    w = x + 1j * y + 1e-9
+    mean = (abs(w - 1j * g**0.5) ** -2 + abs(w + 1j * g**0.5) ** -2) / 2
+    rate = (abs(w + w / (w * w + g))[abs(mean - 1) < 0.01] ** 2).max()
+    assert float(block_rate(rational(g))) == pytest.approx(rate, rel=0.02)
