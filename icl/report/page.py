@@ -95,8 +95,9 @@ def write_report(folder: Path, content: ReportContent) -> Path:
 
 
 def summary(content: ReportContent) -> str:
-    """Return the verdicts in one sentence."""
-    return sentence(statements(content.entries))
+    """Return the verdicts in a sentence, and those of the reader's own in another."""
+    mine = sentence(statements(content.mine))
+    return " ".join([sentence(statements(content.entries)), f"Mine: {mine}" if mine else ""]).strip()
 
 
 def _section(folder: Path, paper: Paper, entries: Sequence[ReportEntry], page: str) -> Section:
