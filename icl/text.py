@@ -124,6 +124,8 @@ def control_sentence(document: Mapping[str, Any]) -> str:
 def _subject(document: Mapping[str, Any]) -> tuple[str, bool]:
     """Return what a check's title says that it is about, and whether that is more than one statement."""
     head, colon, _ = str(document["title"]).partition(":")
+    if document["paper"] == "own":
+        return str(document["check"]).rpartition("/")[2], False
     if document["origin"] == "icl" or not colon:
         own = "This project's statement" if document["origin"] == "icl" else "Statement"
         return f"{own} {document['check']}", False

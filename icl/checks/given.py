@@ -1,6 +1,6 @@
 """Given weights against the point that a statement names: one comparison for all statements.
 
-A statement that judges has `compare(given)`, which returns what the weights of one seed are beside the stated
+A statement that judges has `compare(given)`, which returns what the weights of one seed are beside the statement's
 point. Weights elsewhere, such as those of a short run, refute no theorem: the verdict is then undecided.
 """
 
@@ -113,7 +113,7 @@ def distance(x: Sequence[fmpq_mat], stated: Sequence[fmpq_mat]) -> arb:
 
 
 def judge(statement: Any, weights: Weights) -> Measured:
-    """Compare the weights of every seed with the stated point; the same weights, the last matrix halved,
+    """Compare the weights of every seed with the statement's; the same weights, the last matrix halved,
     must be seen to be elsewhere."""
     m = Measured()
     if not all(bool(matrices.isfinite().all()) for matrices in weights.matrices.values()):
@@ -123,12 +123,12 @@ def judge(statement: Any, weights: Weights) -> Measured:
     rows = [statement.compare(given) for given in seeds]
     wrong = [statement.compare(halved(given)) for given in seeds]
     if rows[0].distance is not None:
-        of = "distance of the weights from the stated ones, relative"
+        of = "distance of the weights from the statement's own, relative"
         _near(m, "distance", [row.distance for row in rows], DISTANCE, of)
-    of = f"excess of the risk at {statement.compared} over that of the stated point, relative"
+    of = f"excess of the risk at {statement.compared} over that of the statement's weights, relative"
     _near(m, "risk_excess", [row.risk / row.least - 1 for row in rows], EXCESS, of)
     m.number("risk_by_seed", [row.risk for row in rows], f"risk at {statement.compared}, by seed")
-    m.number("optimal_risk_by_seed", [row.least for row in rows], "risk at the stated point, by seed")
+    m.number("optimal_risk_by_seed", [row.least for row in rows], "risk at the statement's weights, by seed")
     about = "the same weights, the last matrix halved: distance or excess over the tolerance, minus 1"
     m.control(about, min(map(_off, wrong), key=_size), wants="positive")
     return m
@@ -151,9 +151,9 @@ def _near(m: Measured, name: str, values: Sequence[Any], limit: fmpq, about: str
     else:
         m.number(name, worst, f"{about}, largest over seeds")
         m.undecided(
-            f"these weights are not at the stated point ({name} {_size(worst):.3g} > {float(limit):g}). That "
-            "does not refute the statement, which does not say that every run converges to it. A longer run "
-            "may (train.steps); without check.weights the statement itself is measured"
+            f"these weights are not those of the statement ({name} {_size(worst):.3g} > {float(limit):g}). That "
+            "does not refute it: it does not say that all training ends there. Longer training may come closer "
+            "(train.steps). Without check.weights the statement itself is measured"
         )
     m.number(f"{name}_by_seed", values, f"{about}, by seed")
 

@@ -207,7 +207,9 @@ class Measured:
         """Require value = formula: a number, or text in the settings and in `names`. Such text is a control,
         too: with a name or a constant changed by one it must be seen to be wrong."""
         right = self._right(name, value, formula, names, "nonzero")
-        self.zero(name, minus(value, right), about or f"{name.replace('_', ' ')} less {formula}")
+        shown = f" ({text(value)})" if isinstance(value, int | fmpq | arb | Sample) else ""
+        about = about or f"{name.replace('_', ' ')}{shown} less {formula}"
+        self.zero(name, minus(value, right), about)
 
     def at_most(self, name: str, value: Any, formula: Any, about: str = "", **names: Any) -> None:
         """Require value <= formula, as in `equal`: the bound must be seen to be the best of its kind."""

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from icl.cli.signs import outcome, short, totals, word
 from icl.look import FORMATS
-from icl.metrics import kind_of, of_one_matrix
+from icl.metrics import MEANINGS, kind_of, of_one_matrix
 from icl.text import brief, inequality, measurement, numbers, relation
 from icl.verdicts import KINDS, VERDICTS, error_of
 
@@ -212,6 +212,9 @@ def run(document: Document, *, verbose: bool = False) -> None:
         rows.append([name, kind_of(name, errors(metrics, name)), mean(metrics, name), *map(brief, shown)])
     heads = [f"seed {seed}" for seed in seeds] if few else ["lowest", "highest"]
     table({"metric": "", "": "", **dict.fromkeys(["mean", *heads], "right")}, rows)
+    for name, *_ in rows:
+        if name in MEANINGS:
+            _sentence(f"{name}: {MEANINGS[name]}", 1, style="dim")
     for verdict in document["verdicts"]:
         _sentence(f"{verdict['check']} at these weights: {outcome(verdict)}", 0, style=_colour(verdict))
         _sentence(verdict["sentence"])

@@ -43,7 +43,11 @@ def test_the_file_to_begin_with_holds(decide, capsys) -> None:
     code, out, _ = decide(capsys.readouterr().out, "d=2", "check.n=1")
     text = " ".join(out.split())
     assert code == 0
-    assert "holds at d = 2, n = 1" in text and "risk 3/2 (exact)" in text and "20 random settings" in text
+    assert (
+        "holds at d = 2, n = 1" in text
+        and "the risk (3/2) less d*(d + 1)/(n + d + 1) is 0 (exact)" in text
+        and "20 random settings" in text
+    )
 
 
 def test_a_counterexample_is_the_smallest_and_shown_with_its_command(decide) -> None:
