@@ -33,7 +33,7 @@ _KINDS = {
 MEANINGS = {  # of names that do not say it; S: all layers are multiples of Sigma^-1
     "dist_preconditioned": "the largest distance of a layer's A from the multiples of Sigma^-1, relative",
     "dist_plain": "the largest distance of a layer's A from the multiples of the identity, relative",
-    "risk_on_s": "the exact risk of the nearest weights whose layers are all multiples of Sigma^-1 (the set S)",
+    "risk_on_s": "the exact risk of the nearest weights whose layers are multiples of Sigma^-1 (the set S)",
     "risk_plain_batch": "the mean squared error on one batch that was drawn without importance weights",
 }
 _OF_ONE_MATRIX = re.compile(r"_[ABPQ]\d+(_|$)")

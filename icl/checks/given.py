@@ -1,7 +1,7 @@
 """Given weights against the point that a statement names: one comparison for all statements.
 
-A statement that judges has `compare(given)`, which returns what the weights of one seed are beside the statement's
-point. Weights elsewhere, such as those of a short run, refute no theorem: the verdict is then undecided.
+A statement that judges has `compare(given)`, which returns what the weights of one seed are beside the
+statement's own. Weights elsewhere, such as those of a short run, refute no theorem: the verdict is then undecided.
 """
 
 from __future__ import annotations
@@ -151,9 +151,9 @@ def _near(m: Measured, name: str, values: Sequence[Any], limit: fmpq, about: str
     else:
         m.number(name, worst, f"{about}, largest over seeds")
         m.undecided(
-            f"these weights are not those of the statement ({name} {_size(worst):.3g} > {float(limit):g}). That "
-            "does not refute it: it does not say that all training ends there. Longer training may come closer "
-            "(train.steps). Without check.weights the statement itself is measured"
+            f"these weights are not those of the statement ({name} {_size(worst):.3g} > {float(limit):g}). "
+            "That does not refute it: it does not say that all training ends there. Longer training may come "
+            "closer (train.steps). Without check.weights the statement itself is measured"
         )
     m.number(f"{name}_by_seed", values, f"{about}, by seed")
 
