@@ -1,7 +1,8 @@
 """Given weights against the point that a statement names: one comparison for all statements.
 
 A statement that judges has `compare(given)`, which returns what the weights of one seed are beside the
-statement's own. Weights elsewhere, such as those of a short run, refute no theorem: the verdict is then undecided.
+statement's own. Weights elsewhere, such as those of a short run, refute no theorem: the verdict is then
+undecided.
 """
 
 from __future__ import annotations
