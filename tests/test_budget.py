@@ -7,7 +7,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ROWS = {  # what each room has today; beside it where it is going
     "icl/theory": 7125,  # 6600
-    "icl/checks": 7679,  # 7000
+    "icl/checks": 7680,  # 7000
     "icl/figures + icl/experiments": 7298,  # 7600
     "icl/tasks + icl/models + icl/algorithms": 6378,  # 6400
     "icl/kernel": 1089,
@@ -15,7 +15,7 @@ ROWS = {  # what each room has today; beside it where it is going
     "icl/runs": 1462,
     "icl/config + icl/jobs + icl/cli": 5083,  # 3700
     "icl/loggers + icl/levels + icl/report + icl/*.py": 2839,  # 2500
-    "icl": 41899,  # 39300
+    "icl": 41900,  # 39300
     "web": 499,
     "hydra_plugins + scripts": 526,
     "tests": 21645,  # 19500
