@@ -40,7 +40,7 @@ from icl.jobs.requests.parse import OWN, parse
 from icl.jobs.requests.request import Document, Request, lookup_or_validate, run_request
 from icl.jobs.stored.sweep_status import sweep_document, title
 from icl.loggers.names import grouped
-from icl.redact import holds_secret, redact
+from icl.redact import redact
 from icl.runs import atomic
 from icl.runs.documents import read_record
 from icl.runs.fingerprint import fingerprint, has_no_effect
@@ -292,7 +292,7 @@ def _note(folder: Path | None, number: int) -> Path:
 def _name(composed: Composed) -> str:
     """Return the name that the user gives a sweep, "" if there is none."""
     name = (composed.settings.get("sweep") or {}).get("name") or ""
-    if not isinstance(name, str) or len(name) > LONGEST_NAME or holds_secret(name):
+    if not isinstance(name, str) or len(name) > LONGEST_NAME or redact(name) != name:
         raise InputError(f"sweep.name: must be a text of at most {LONGEST_NAME} characters, without a secret")
     return name.strip()
 

@@ -26,7 +26,7 @@ from icl.jobs.requests.check import WeightCheck, evaluate, validate_weight_check
 from icl.jobs.requests.given_weights import of_model, of_run
 from icl.jobs.requests.request import Document, StoredResult, run_request
 from icl.loggers.names import grouped, name_of_overrides
-from icl.redact import holds_secret, redact
+from icl.redact import redact
 from icl.runs import atomic
 from icl.runs.code import TRAINING, code_digest, targets
 from icl.runs.documents import same
@@ -364,7 +364,7 @@ def _experiment_name(name: Any) -> str:
         record_path(Path(), "runs", str(name), "0" * 12)
     except InputError:
         raise InputError(f"name={str(name)[:80]}: must be a relative name such as mylab/first") from None
-    if holds_secret(str(name)):
+    if redact(name) != name:
         raise InputError("name: holds what looks like a password or a key; runs are filed under it")
     return str(name)
 
