@@ -67,7 +67,9 @@ class RunLogger:
     def done(self, record: RunRecord) -> None:
         """Log to W&B what its tables compare runs by: means, weights and verdicts."""
         self.has_diverged = bool(record.run.get("diverged"))
-        about = made_by(record.run)
+        run = record.run  # the code, versions and machine that made it
+        about = {key: run.get(key) for key in ("versions", "device", "threads")}
+        about |= (run.get("hardware") or {}) | (run.get("git") or {})
         summary = {name: entry["mean"] for name, entry in record.run["metrics"].items()}
         summary |= {"error": record.run["notes"][-1]} if self.has_diverged else {}
         columns = ["check", "claim", "verdict", "expected"]
@@ -97,17 +99,3 @@ class RunLogger:
                     for layer, scalars in enumerate(by_layer)
                 ]
         return rows
-
-
-def made_by(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the code, versions and machine that made a run, from run.json."""
-    git, hardware = run.get("git") or {}, run.get("hardware") or {}
-    return {
-        "commit": git.get("commit"),
-        "dirty": git.get("dirty"),
-        "versions": run.get("versions"),
-        "device": run.get("device"),
-        "cpu": hardware.get("cpu"),
-        "gpu": hardware.get("gpu"),
-        "threads": run.get("threads"),
-    }

@@ -22,9 +22,6 @@ def target_of(key: str, node: Mapping[str, Any]) -> str:
     """Return the name of the class that a config node describes."""
     if "_target_" not in node:
         raise InputError(f"{key}: has no _target_; choose one of the group's options")
-    for name, value in node.items():
-        if isinstance(value, Mapping) and "_target_" in value:
-            target_of(f"{key}.{name}", value)
     return str(node["_target_"])
 
 
@@ -45,28 +42,22 @@ def target_class(key: str, name: Any) -> type:
 def instantiate(key: str, node: Mapping[str, Any], **given: Any) -> Any:
     """Build the object that a config node describes; `given` are arguments that other nodes supply."""
     cls = target_class(key, target_of(key, node))
-    settings = {k: _built(f"{key}.{k}", v) for k, v in node.items() if k != "_target_"}
+    settings = {
+        k: instantiate(f"{key}.{k}", v) if isinstance(v, Mapping) and "_target_" in v else v
+        for k, v in node.items()
+        if k != "_target_"
+    }
     parameters = inspect.signature(cls).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     for name in settings:
         if name not in parameters and not takes_any:
             raise InputError(f"{key}.{name}: {cls.__name__} has no such setting{nearest(name, parameters)}")
-    for name, parameter in parameters.items():
-        is_required = (
-            parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-        )
-        if is_required and name not in settings and name not in given:
-            raise InputError(f"{key}.{name}: missing")
     try:
         return cls(**settings, **{k: v for k, v in given.items() if k in parameters})
     except InputError:
         raise
     except (TypeError, ValueError) as error:
         raise InputError(f"{key}: {cls.__name__} refuses its settings: {error}") from error
-
-
-def _built(key: str, value: Any) -> Any:
-    return instantiate(key, value) if isinstance(value, Mapping) and "_target_" in value else value
 
 
 def settings_of(cls: type[T], key: str, node: Mapping[str, Any]) -> T:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from icl.digests import file_digest
-from icl.errors import InputError, real, whole
+from icl.errors import InputError, whole
 
 MOST_DEVICES = 4096  # of a node
 _OF_DIM = (
@@ -38,11 +38,6 @@ def processes(devices: Any, num_nodes: Any) -> int:
             f"trainer.devices={devices}: must be a number of at least 1, or a list: prompts depend on it"
         )
     return whole("trainer.devices", count, 1, MOST_DEVICES) * whole("trainer.num_nodes", num_nodes, 1)
-
-
-def learning_rate(value: Any) -> float:
-    """Return `optimizer.lr` of one replica."""
-    return real("optimizer.lr", value, 0, open_low=True)
 
 
 def by_content(node: Any) -> Any:

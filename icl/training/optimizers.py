@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from icl.config.values import learning_rate
 from icl.errors import InputError, one_line, real, reals
 from icl.training.schedules import Schedule
 
@@ -50,7 +49,7 @@ class OptimizerSpec:
         ]
         tried: list[dict[str, Any]] = []
         for chosen in options:
-            learning_rate(chosen["lr"])
+            real("optimizer.lr", chosen["lr"], 0, open_low=True)
             self.schedule.rate(chosen["lr"], 0)
             if chosen not in tried[-1:]:
                 self._validate_options(chosen)

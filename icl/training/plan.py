@@ -5,17 +5,16 @@ R replicas.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from pytorch_lightning.loggers import Logger
 from torch import Tensor
 
 from icl.metrics import aggregate
@@ -23,11 +22,11 @@ from icl.models import Transformer
 from icl.runs.lock import notify
 from icl.runs.store import RunStore
 from icl.tasks.law import Law
-from icl.training.hooks import Row
 from icl.training.module import Diverged, divergence_message, model_in_float64
 from icl.training.settings import RunComponents
 
 if TYPE_CHECKING:
+    from icl.callbacks.run_logger import RunLogger
     from icl.runs.record import RunRecord
     from icl.runs.store import ActiveRun
 
@@ -50,23 +49,6 @@ class TrainingPlan(RunComponents):
     origin: Mapping[str, Any] = field(default_factory=dict, repr=False)  # of the request, for run.json
 
 
-class RunObserver(Protocol):
-    """Follows one attempt at a run, as its loggers do. No number depends on it."""
-
-    weight_steps: Set[int]
-
-    def loggers(self) -> Sequence[Logger]: ...
-
-    def weights(self, step: int, matrices: Mapping[str, Tensor]) -> None: ...
-
-    def rows(self, rows: Sequence[Row]) -> None: ...  # of one step, live or of before an interruption
-
-    def done(self, record: RunRecord) -> None: ...
-
-
-Observe = Callable[[int], contextlib.AbstractContextManager[Sequence[RunObserver]]]
-
-
 @dataclass(frozen=True)
 class TrainResult:
     """A finished run and how it came about."""
@@ -79,18 +61,18 @@ class TrainResult:
 class EnsembleMember:
     """One run of those that train together, which may be a single one: what it has recorded, and its outcome.
 
-    `observe(attempt)` opens the observers of that attempt, `notify` reports a wait.
+    `observe(attempt)` opens the observers of that attempt, its loggers; `notify` reports a wait.
     """
 
     plan: TrainingPlan
     judge: Judge | None = None
-    observe: Observe = lambda attempt: contextlib.nullcontext(())
+    observe: Callable[[int], AbstractContextManager[Sequence[RunLogger]]] = lambda attempt: nullcontext(())
     notify: Callable[[str], None] | None = None
     outcome: TrainResult | Exception | None = None
     run: ActiveRun = field(init=False)
-    observers: Sequence[RunObserver] = ()
+    observers: Sequence[RunLogger] = ()
     replicas: slice = field(init=False)  # of the ensemble's
-    resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    resources: ExitStack = field(default_factory=ExitStack)
     rows: list[dict[str, Any]] = field(default_factory=list)
     history: dict[str, list[Any]] = field(default_factory=lambda: {"steps": []})  # weights, by name
     diverged: dict[int, int] = field(default_factory=dict)  # seeds, and the step of the row that shows it
@@ -121,7 +103,9 @@ class EnsembleMember:
     def replay(self) -> None:
         """Show the observers the rows of before an interruption again."""
         for _, rows in itertools.groupby(self.rows, lambda row: row["step"]):
-            self._show(list(rows))
+            shown = list(rows)
+            for observer in self.observers:
+                observer.rows(shown)
 
     def add_weights(self, step: int, weights: Mapping[str, Tensor]) -> None:
         self.history["steps"].append(step)
@@ -141,22 +125,17 @@ class EnsembleMember:
             for row, value in zip(rows, value_R.tolist(), strict=True):
                 row[name] = value if math.isfinite(value) and row["seed"] not in self.diverged else None
         self.rows += rows
-        self._show(rows)
-        return rows
-
-    def _show(self, rows: Sequence[Row]) -> None:
         for observer in self.observers:
             observer.rows(rows)
-
-    def columns(self) -> list[str]:
-        return list(dict.fromkeys(name for row in self.rows for name in row))
+        return rows
 
     def last_rows(self) -> list[dict[str, Any]]:
         return self.rows[-len(self.plan.seeds) :]
 
     def finish(self, remarks: Sequence[str], extras: Mapping[str, Any]) -> RunRecord:
         """Write the record of a run whose steps are taken, with its verdicts."""
-        plan, columns, rows = self.plan, self.columns(), self.last_rows()
+        plan, rows = self.plan, self.last_rows()
+        columns = list(dict.fromkeys(name for row in self.rows for name in row))
         if (steps := rows[0]["step"]) < plan.train.steps:
             remarks = [*remarks, f"stopped early, after {steps} of {plan.train.steps} steps"]
         stacks = {k: torch.stack(tensors, dim=1) for k, tensors in self.history.items() if k != "steps"}
@@ -205,5 +184,5 @@ class EnsembleMember:
 
     def abandon(self, error: BaseException) -> None:
         """Close the record as failed or interrupted, and the observers."""
-        with contextlib.suppress(type(error)), self.resources:
+        with suppress(type(error)), self.resources:
             raise error

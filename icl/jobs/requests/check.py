@@ -87,7 +87,7 @@ class CheckRequest:
         """Judge the given weights, if any: that takes no time, and refuses those that will not do."""
         if self.weights is None:
             return None
-        if not judges(self.check):
+        if not hasattr(self.check, "compare"):
             raise InputError(f"check.weights: {self.id} cannot be evaluated on given weights")
         given = given_weights.load(self.weights, self.check)
         return judged(self.id, self.check, self.settings, given, self.expected)
@@ -291,13 +291,11 @@ def weight_checks_of(
     """Return the checks a training config names, for weights whose task and model are classes `about`."""
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise InputError(f"checks={names}: must be a list of checks, such as [ahn/theorem3]")
-    return tuple(_weight_check(name, scale, tuple(about), session) for name in dict.fromkeys(names))
-
-
-def _weight_check(name: str, scale: str, about: tuple[str, ...], session: Session) -> WeightCheck:
-    """Compose a check once per session: it costs more than all else that shows that a job is done."""
-    key = (WeightCheck, name, scale, about)
-    if key not in session.cache:
+    keys = [(WeightCheck, name, scale, tuple(about)) for name in dict.fromkeys(names)]
+    for key in keys:  # once per session: it costs more than all else that shows that a job is done
+        if key in session.cache:
+            continue
+        name = key[1]
         option = f"check={session.configs.one_option('check', name)}"
         node = session.compose("check", [option, f"scale={scale}"]).settings["check"]
         node = {k: v for k, v in node.items() if v is not None or k not in OF_ALL}
@@ -307,12 +305,7 @@ def _weight_check(name: str, scale: str, about: tuple[str, ...], session: Sessio
         identity["digest"] = code_digest(_roots(node, about))
         entry = entry_of("check", name, session.configs)
         session.cache[key] = WeightCheck(name, node, expected, scale, fingerprint(identity), entry)
-    found: WeightCheck = session.cache[key]
-    return found
-
-
-def evaluate(checks: Sequence[WeightCheck], weights: Weights) -> list[dict[str, Any]]:
-    return [_evaluate(question, weights) for question in checks]
+    return tuple(session.cache[key] for key in keys)
 
 
 def validate_weight_checks(checks: Sequence[WeightCheck], model: Any, law: Any) -> None:
@@ -323,9 +316,13 @@ def validate_weight_checks(checks: Sequence[WeightCheck], model: Any, law: Any) 
         evaluate(checks, replace(weights, matrices=first, law=law.replica(0)))
 
 
+def evaluate(questions: Sequence[WeightCheck], weights: Weights) -> list[dict[str, Any]]:
+    return [_evaluate(question, weights) for question in questions]
+
+
 def _evaluate(question: WeightCheck, weights: Weights) -> dict[str, Any]:
     check = instantiate("check", question.node)
-    if not judges(check):
+    if not hasattr(check, "compare"):
         raise InputError(f"checks={question.check}: cannot be evaluated on trained weights")
     settings = {"dim": weights.law.dim, "context": list(weights.law.context_R), "weights": "this run"}
     document = judged(question.check, check, settings, weights, question.expected)
@@ -333,11 +330,6 @@ def _evaluate(question: WeightCheck, weights: Weights) -> dict[str, Any]:
         note = "undecided: at smoke scale training is too short to decide; scale=laptop trains longer."
         document |= {"verdict": "undecided", "expected": "undecided", "notes": [*document["notes"], note]}
     return presented(document, question.entry) | {"question": question.fingerprint}
-
-
-def judges(check: Any) -> bool:
-    """Return whether a check can be evaluated on weights."""
-    return hasattr(check, "compare")
 
 
 def decided(

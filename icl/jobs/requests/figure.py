@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from icl.config.compose import Composed
 from icl.config.objects import instantiate, target_of
 from icl.config.session import Session, parse_session
-from icl.config.values import flatten, literal
+from icl.config.values import by_content, flatten, literal
 from icl.digests import file_digest
 from icl.errors import InputError
 from icl.events import ItemProgress, WorkItem
@@ -115,31 +115,25 @@ class FigureRequest:
         if not stale and not session.uses_stale:
             today = current_digest({**record, "code": self.roots}, session.outputs)
             stale = invalid_reason(record, today) or ""
-        left = ""
+        left, configs = "", [drawn["config"] for drawn in document["drawn_from"]]
         if document["configs"] != session.configs.digest():
             left = "a config has changed, and with it perhaps the runs it needs"
-        elif _names_existing_path([self.settings, *(drawn["config"] for drawn in document["drawn_from"])]):
-            left = "a file or folder in its settings may have changed"
+        elif any(by_content(one) != one for one in (self.settings, *configs)):
+            left = "a file in its settings may have changed"
         elif not self.look.is_default:
             left = IN_STYLE
         return StoredResult(self._in_formats(document), path, record, stale, left)
 
-    def _made(self, session: Session) -> Mapping[str, RunRecord]:
-        with listening(
-            lambda what, share, _: session.on_event(ItemProgress(WorkItem("figure", self.id), share, what))
-        ):
-            return self.figure.runs(FigureRunner(self.scale, replace(session, figure=self.id)))
-
     def execute(self, session: Session) -> Document:
+        started = time.monotonic()
         if self.source is not None:
             return self._drawn_from(self.source, session)
         found = None if session.force else self.lookup(session)
         if found is not None and not found.stale and found.left == IN_STYLE:
             return self._in_style(found.document, found.path.parent)
-        return self._execute(session, time.monotonic())
-
-    def _execute(self, session: Session, started: float) -> Document:
-        records = self._made(session)
+        item = WorkItem("figure", self.id)
+        with listening(lambda what, share, _: session.on_event(ItemProgress(item, share, what))):
+            records = self.figure.runs(FigureRunner(self.scale, replace(session, figure=self.id)))
         made, configs = run_marks(records), session.configs.digest()
         digest = derived_digest(code_digest(self.roots), made)
         store = self._store(session)
@@ -202,11 +196,8 @@ class FigureRequest:
 
     def _in_formats(self, document: Document) -> Document:
         """Return the document with the files of the formats asked for."""
-        left_out = set(FORMATS) - set(self.look.formats)
-        files = {
-            extension: path for extension, path in document["files"].items() if extension not in left_out
-        }
-        return {**document, "files": files}
+        kinds = (set(document["files"]) - set(FORMATS)) | set(self.look.formats)
+        return {**document, "files": {k: path for k, path in document["files"].items() if k in kinds}}
 
     def _in_style(self, document: Document, folder: Path, arrays: Path | None = None) -> Document:
         """Return the document with the files of this look: as shipped, or drawn from the stored arrays."""
@@ -242,18 +233,13 @@ class FigureRequest:
     def _name(self) -> str:
         return self.id.rpartition("/")[2]
 
-    def _records(self, session: Session) -> Mapping[str, RunRecord]:
-        if self.source is not None:
-            return self._stored(*self._kept(self.source))
-        folder = self._store(session).path(self._key, self.identity).parent
-        record = read(folder / layout.FIGURE)
-        assert record is not None
-        return self._stored(record["document"], folder)
-
     def draw(self, session: Session) -> Picture:
         """Draw the figure from its arrays, which are there, without writing it."""
+        folder = self._store(session).path(self._key, self.identity).parent
+        kept = (read(folder / layout.FIGURE) or {}).get("document", {}), folder
+        records = self._stored(*(self._kept(self.source) if self.source else kept))
         with drawn_as(self.look):
-            return self._picture(self._records(session))
+            return self._picture(records)
 
     def claims(self, records: Mapping[str, RunRecord]) -> list[Document]:
         """Measure the claims on these records."""
@@ -423,14 +409,3 @@ def _damage(document: Mapping[str, Any]) -> str:
         if not path.is_file() or file_digest(path) != document["contents"][extension]:
             return f"its {extension} file is gone or was changed"
     return ""
-
-
-def _names_existing_path(node: Any) -> bool:
-    """Return whether a setting names an existing path, whose content can change without the setting."""
-    if isinstance(node, Mapping):
-        return any(map(_names_existing_path, node.values()))
-    if isinstance(node, list | tuple):
-        return any(map(_names_existing_path, node))
-    return (
-        isinstance(node, str) and ("/" in node or node.endswith(".npy")) and Path(node).expanduser().exists()
-    )
