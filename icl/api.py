@@ -23,7 +23,7 @@ from icl.jobs.requests.request import run_request
 from icl.notebook import FigureDict, ResultDict
 
 Folder = str | PathLike[str]
-_COMMON = ("scale", "force", "stale", "logger", "verbose", "from")
+_COMMON = ("scale", "force", "stale", "logger", "from")
 
 
 def run(

@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 4 if error.code else 0
     except Exception as error:
         print(f"icl: {redact(f'{type(error).__name__}: {one_line(error)}')}", file=sys.stderr)
-        if "verbose=true" in args or full_errors():
+        if full_errors():
             traceback.print_exception(error)
         return 4
 

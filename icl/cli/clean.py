@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from icl.cli.output import emit
 from icl.cli.quick import read_arguments
+from icl.errors import InputError
 from icl.jobs.exit_codes import OK
 
 
@@ -14,7 +15,8 @@ def command(args: Sequence[str]) -> int:
     from icl.runs.clean import find_removable, remove
 
     asked = read_arguments(args, yes="false")
-    asked.refuse_others("icl clean takes yes=true, format= and paths.outputs=")
+    if asked.others:
+        raise InputError(f"{asked.others[0]}: icl clean takes yes=true, format= and paths.outputs=")
     garbage = find_removable(asked.outputs)
     stream = sys.stderr if asked.settings["format"] == "json" else sys.stdout
     for entry in garbage:

@@ -45,12 +45,12 @@ RUN: dict[str, Callable[[Any, Session], Document]] = {
     "reproduce": reproduce.reproduce,
     "sweep": lambda request, _: sweep_status.sweep_status(request),
 }
-SHOW: dict[str, Callable[..., None]] = {
+SHOW: dict[str, Callable[[Document], None]] = {
     "train": show.run,
     "check": show.check,
-    "figure": lambda document, verbose: show.figures([document], verbose=verbose),
+    "figure": lambda document: show.figures([document]),
     "reproduce": show.reproduced,
-    "sweep": lambda document, verbose: sweep.show(document),
+    "sweep": sweep.show,
 }
 
 
@@ -78,8 +78,7 @@ class Application:
             with input_errors(self.configs, self.verb, self.overrides):
                 composed = resolve_in_job(cfg)
             self.form = composed.settings["format"]
-            run = self._many if self.many else self._one
-            run(composed, composed.settings.get("verbose") is True)
+            (self._many if self.many else self._one)(composed)
         except Exception as error:  # of which Hydra would print more than a line
             self.error = error
         except SystemExit as left:  # a user's class may not end the command
@@ -87,7 +86,7 @@ class Application:
             self.error.__cause__ = left
         return None
 
-    def _one(self, composed: Composed, verbose: bool) -> None:
+    def _one(self, composed: Composed) -> None:
         if self.verb == "report":
             request, session = report.parse(composed, self.configs)
             with _progress(session, "report"):
@@ -96,16 +95,16 @@ class Application:
             return
         asked, session = PARSE[self.verb](composed, self.configs)
         what = f"{self.verb} {asked.id}" if self.verb in OWN else ""
-        with _progress(session, what, verbose=verbose) as session:
+        with _progress(session, what) as session:
             self.document = RUN[self.verb](asked, session)
-        self.show = partial(SHOW[self.verb], self.document, verbose=verbose)
+        self.show = partial(SHOW[self.verb], self.document)
 
-    def _many(self, composed: Composed, verbose: bool) -> None:
+    def _many(self, composed: Composed) -> None:
         """Run all checks or figures, or all of one paper."""
         verb, ids = self.verb, {self.verb: run_many.ids_of(self.verb, self.many, self.configs)}
         session = parse_session(verb, OWN[verb], composed, self.configs)
         jobs = run_many.jobs_of(composed.settings["jobs"])
-        with _progress(session, quiet=True, verbose=verbose) as session:
+        with _progress(session, quiet=True) as session:
             self.document = run_many.run_all(ids, self.overrides, session, jobs)
         shown: Callable[..., None] = show.checks if verb == "check" else show.figures
         self.show = partial(shown, self.document[f"{verb}s"])
@@ -217,10 +216,8 @@ def _hydras_arguments(argv: Sequence[str], only_shows: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _progress(
-    session: Session, what: str = "", *, quiet: bool = False, verbose: bool = False
-) -> Iterator[Session]:
+def _progress(session: Session, what: str = "", *, quiet: bool = False) -> Iterator[Session]:
     """Yield the session whose progress the terminal shows."""
     keep_cache_in(session.outputs)
-    with Display(what, quiet=quiet, verbose=verbose) as display:
+    with Display(what, quiet=quiet) as display:
         yield replace(session, on_event=display.see)

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from icl.cli.show import in_short, needs
+from icl.errors import full_errors
 from icl.events import Event, ItemProgress, Message, Planned, StateChanged, WorkItem
 
 EVERY = 60.0  # seconds, for a line where there is no bar
@@ -24,10 +25,8 @@ class Display:
     skipped or failed, and messages; `what` is under way until the first event names an item. `status` says
     how much there is to do, how much is done, and what is under way."""
 
-    def __init__(
-        self, what: str = "", *, quiet: bool = False, verbose: bool = False, status: Status | None = None
-    ) -> None:
-        self.total, self.begun, self.quiet, self.verbose = 0, 0, quiet, verbose
+    def __init__(self, what: str = "", *, quiet: bool = False, status: Status | None = None) -> None:
+        self.total, self.begun, self.quiet = 0, 0, quiet
         self.under_way: list[WorkItem] = []
         self.on_terminal = sys.stderr.isatty()
         columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
@@ -95,7 +94,7 @@ class Display:
         elif event.state == "skipped":
             self.print_line(needs(item.kind, item.id, event.text))
         elif event.state == "failed":
-            trace = f"\n{event.trace}" if self.verbose else ""
+            trace = f"\n{event.trace}" if full_errors() else ""
             self.print_line(f"icl: {item.id} failed: {event.text}{trace}")
         self._bar.update(self._task, now=self._now())
 

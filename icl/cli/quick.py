@@ -18,10 +18,6 @@ class Arguments(NamedTuple):
     outputs: Path
     configs: ConfigDirs
 
-    def refuse_others(self, takes: str) -> None:
-        if self.others:
-            raise InputError(f"{self.others[0]}: {takes}")
-
 
 def read_arguments(args: Sequence[str], **own: str) -> Arguments:
     """Read the settings of a verb, of which `own` are the defaults."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,14 +10,13 @@ from icl.cli.output import emit
 from icl.cli.quick import read_arguments
 from icl.errors import InputError
 from icl.jobs.exit_codes import OK, UNEXPECTED
-from icl.jobs.stored.catalog import listing
-from icl.jobs.stored.run_list import ListedRun, is_condition, list_runs
+from icl.jobs.stored.run_list import ListedRun, list_runs
 from icl.text import brief
 
 
 def command(args: Sequence[str]) -> int:
     asked = read_arguments(args, all="false", sort="", limit="")
-    conditions = [arg for arg in asked.others if is_condition(arg)]
+    conditions = [arg for arg in asked.others if re.match("[^=]*[<>]", arg)]
     given = [arg.partition("=") for arg in asked.others if arg not in conditions]
     for key, sign, _ in given:
         if not sign:
@@ -32,10 +32,6 @@ def command(args: Sequence[str]) -> int:
         _show(shown[:most], asked.outputs)
         if len(found) > len(shown):
             print(f"and {len(found) - len(shown)} that figures made for themselves (all=true lists them)")
-        checks = [] if chosen else listing(asked.outputs, asked.configs)["checks"]
-        own = [str(one["id"]) for one in checks if any(r["typed"] for r in one["results"])]  # type: ignore[attr-defined]
-        if own:
-            print(f"checks at settings of yours: {', '.join(own)} (icl list NAME)")
 
     emit({"runs": [run.document() for run in shown[:most]]}, show, own["format"])
     return OK if shown or not chosen else UNEXPECTED

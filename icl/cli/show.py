@@ -51,33 +51,26 @@ def _told(verdict: Document) -> str:
     return f"{verdict['sentence']} Expected: {verdict['expected']}." if other else str(verdict["sentence"])
 
 
-def check(document: Document, *, verbose: bool = False) -> None:
+def check(document: Document) -> None:
     """Print a verdict: title, the verdict and the control in a sentence each, what was measured, the random
-    settings, claim and record's path; with `verbose` notes."""
+    settings, claim and record's path."""
     title = Text(document["title"], style="bold").append(f"  {document['check']}", style="not bold dim")
     Console().print(title, highlight=False)
     _sentence(_told(document), style=_colour(document))
     _sentence(document["control_sentence"])
-    if verbose or document.get("tries"):
-        _numbers(document, all_of_them=verbose)
     if document.get("tries"):
+        _numbers(document)
         _tries(document)
     reference = f" ({document['reference']})" if document["reference"] else ""
     _sentence(f"Claim: {document['claim']}{reference}", style="dim")
-    if verbose:
-        if document["bound"]["source"]:
-            _sentence(f"Bound: {document['bound']['source']}.")
-        for note in document["notes"]:
-            _sentence(f"Note: {note}")
     if document["record"]:
         line(f"  {document['record']}")
 
 
-def _numbers(document: Document, *, all_of_them: bool) -> None:
-    """Print numbers with their bound and kind, and their meaning below; of many only those that decide,
-    unless `all_of_them`."""
+def _numbers(document: Document) -> None:
+    """Print numbers with their bound and kind, and their meaning below; of many only those that decide."""
     rows = list(numbers(document))
-    if len(rows) > MOST and not all_of_them:
+    if len(rows) > MOST:
         rows = [row for row in rows if row.name in document["bounds"]]
     columns = max((len(row.name) for row in rows), default=0) + 4
     for row in rows:
@@ -147,13 +140,13 @@ def _of_claim(claim: Document) -> str:
     return f"{claim['claim']}: {brief(claim['measured'])} ({kind and f'{kind}; '}bound: {claim['bound']})"
 
 
-def figures(documents: Sequence[Document], *, verbose: bool = False) -> None:
-    """Print the claims of each figure and the path of its picture. At scale=smoke, expected `undecided` are
-    counted alone, unless `verbose`."""
+def figures(documents: Sequence[Document]) -> None:
+    """Print the claims of each figure and the path of its picture. At scale=smoke those that are undecided
+    are counted alone."""
     for document in documents:
         line(f"{document['figure']} at {document['scale']}: {in_short(document)}", style="bold")
         for claim in document["claims"]:
-            if document["scale"] == "smoke" and not verbose and word(claim) == "undecided":
+            if document["scale"] == "smoke" and word(claim) == "undecided":
                 continue
             why = f" ({claim['reason']})" if claim.get("reason") else ""
             line(f"  {outcome(claim)}{why}", style=_colour(claim))
@@ -174,7 +167,7 @@ def needs(group: str, id: str, reason: str) -> str:
     return f"skipped: {reason if id in reason else f'{group} {id} needs what is not here: {reason}'}"
 
 
-def reproduced(document: Document, *, verbose: bool = False) -> None:
+def reproduced(document: Document) -> None:
     """Print the totals, what is not as expected, what was skipped or failed, and the report's path."""
     claims = [(claim, figure["figure"]) for figure in document["figures"] for claim in figure["claims"]]
     if document["checks"]:
@@ -195,7 +188,7 @@ def reproduced(document: Document, *, verbose: bool = False) -> None:
         line(f"report: {document['report']}")
 
 
-def run(document: Document, *, verbose: bool = False) -> None:
+def run(document: Document) -> None:
     """Print a run: metrics by seed, verdicts, and its folder."""
     how = "found" if document["cached"] else "resumed and done" if document["resumed"] else "done"
     warned = ", with a warning" if document["warnings"] else ""

@@ -40,18 +40,18 @@ def command(args: Sequence[str], progress: Any) -> int:
     given = [arg for arg in args if "=" in arg]
     ours = [arg for arg in given if arg.partition("=")[0].partition(".")[0].lstrip("+") in _OURS]
     composed = compose(configs := ConfigDirs.of(None), "check", ours)
-    session, verbose = parse_session("check", OWN, composed, configs), composed.settings["verbose"]
+    session = parse_session("check", OWN, composed, configs)
     with input_errors(configs, "check", ours):
         typed = values_of([arg for arg in given if arg not in ours])
     settings = {key.removeprefix("check."): value for key, value in typed.items()}
     asked = of_place(names[0], settings, composed.settings)
-    with progress(session, f"check {names[0]}", verbose=verbose) as session:
+    with progress(session, f"check {names[0]}") as session:
         documents = [run_request(one, session) for one in asked]
     document = documents[0] if len(documents) == 1 else {"checks": documents}
 
     def shown() -> None:
         for one in documents:
-            show.check(one, verbose=verbose)
+            show.check(one)
 
     emit(document, shown, composed.settings["format"])
     return exit_code(document)

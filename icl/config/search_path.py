@@ -9,16 +9,17 @@ The folder mylab/conf then counts beside ours. Nothing heavy is imported, so tha
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib.metadata
 import importlib.util
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from icl.config.statements import joined
 from icl.errors import InputError, nearest, one_line, suggest
 from icl.resolver import SCALES
 
@@ -34,6 +35,14 @@ def conf_dir() -> Path:
     package = Path(__file__).resolve().parents[1]
     installed = package / "conf"
     return installed if (installed / "base.yaml").is_file() else package.parent / "conf"
+
+
+@functools.cache
+def about_statements(what: str) -> dict[str, Any]:
+    """Return, by id and without an import, `index`: title, reference and claim of every statement, or
+    `joined`: the checks that are a part of another one."""
+    place = Path(__file__).parents[1] / "checks" / f"{what}.json"
+    return dict(json.loads(place.read_text(encoding="utf-8")))
 
 
 def installed() -> tuple[str, ...]:
@@ -158,8 +167,8 @@ class ConfigDirs:
             return name
         if not choices:
             raise InputError(f"{group}={name}: no such config")
-        if group == "check" and name in joined():
-            raise InputError(f"check={name}: is a part of another check now{suggest([joined()[name]])}")
+        if group == "check" and (of := about_statements("joined").get(name)):
+            raise InputError(f"check={name}: is a part of another check now{suggest([of])}")
         folder, papers = name.rpartition("/")[0], sorted({one.partition("/")[0] for one in choices})
         if folder and folder not in papers and not nearest(name, choices):
             packages = ", ".join(installed()) or "none that declares itself"

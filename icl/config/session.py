@@ -17,10 +17,10 @@ from icl.errors import InputError, nearest_key, one_of
 from icl.events import Listener, Message, quiet
 
 Loggers = Mapping[str, Mapping[str, Any]]  # Lightning's, by name, each with its _target_
-COMMON = ("scale", "format", "force", "stale", "verbose", "paths", "logger")  # conf/base.yaml
+COMMON = ("scale", "format", "force", "stale", "paths", "logger")  # conf/base.yaml
 FORMATS = ("text", "json")
 _CACHES = {"MPLCONFIGDIR": "matplotlib", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
-_made: set[Path] = set()  # the caches' folders, and those above, that were not there; the process's
+_made: list[Path] = []  # the folder of caches and those above it that were not there; the process's
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,8 @@ def parse_session(verb: str, own: Sequence[str], composed: Composed, configs: Co
     one_of("scale", settings["scale"], SCALES)
     one_of("format", settings["format"], FORMATS)
     one_of("stale", settings["stale"], ("redo", "use"))
-    for key in ("force", "verbose"):
-        if not isinstance(settings[key], bool):
-            raise InputError(f"{key}={settings[key]}: must be true or false")
+    if not isinstance(settings["force"], bool):
+        raise InputError(f"force={settings['force']}: must be true or false")
     outputs, loggers = _outputs(settings["paths"]), _loggers(settings.get("logger"))
     return Session(
         outputs, loggers, settings["force"], configs,
@@ -100,23 +99,24 @@ def keep_cache_in(outputs: Path) -> None:
 
     To be called before validation, which imports them: matplotlib and inductor then make their folders.
     """
+    folder = outputs / "cache"
     for variable, name in _CACHES.items():
-        folder = outputs / "cache" / name
-        if os.environ.setdefault(variable, str(folder)) == str(folder):
-            _made.update(path for path in (folder, *folder.parents) if not path.exists())
+        os.environ.setdefault(variable, str(folder / name))
+    if not folder.exists():
+        _made[:] = [path for path in (folder, *folder.parents) if not path.exists()]
 
 
 @contextlib.contextmanager
 def cache_dropped_on_refusal() -> Iterator[None]:
-    """Remove empty cache folders again if the input is refused."""
+    """Remove new cache folders again if the input is refused."""
     _made.clear()
     try:
         yield
     except InputError:
-        fonts = Path(os.environ.get("MPLCONFIGDIR", ""))
-        if fonts in _made:  # matplotlib has listed them there, and knows them by now
-            shutil.rmtree(fonts, ignore_errors=True)
-        for path in sorted(_made, reverse=True):  # the inner ones first
+        caches = [_made[0] / name for name in _CACHES.values()] if _made else []
+        for path in caches[:1]:  # matplotlib has listed fonts there, and knows them by now
+            shutil.rmtree(path, ignore_errors=True)
+        for path in (*caches, *_made):  # that are empty
             with contextlib.suppress(OSError):
                 path.rmdir()
         raise

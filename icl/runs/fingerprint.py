@@ -12,7 +12,7 @@ from icl.errors import InputError
 
 SEEDS = ("seed", "seeds")
 KEYS_WITHOUT_EFFECT = (  # of a config: no number depends on them
-    "format", "force", "stale", "verbose", "paths", "logger", "hydra", "sweep",
+    "format", "force", "stale", "paths", "logger", "hydra", "sweep",
 )  # fmt: skip
 
 

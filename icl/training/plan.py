@@ -26,7 +26,6 @@ from icl.training.module import Diverged, divergence_message, model_in_float64
 from icl.training.settings import RunComponents
 
 if TYPE_CHECKING:
-    from icl.callbacks.run_logger import RunLogger
     from icl.runs.record import RunRecord
     from icl.runs.store import ActiveRun
 
@@ -61,16 +60,16 @@ class TrainResult:
 class EnsembleMember:
     """One run of those that train together, which may be a single one: what it has recorded, and its outcome.
 
-    `observe(attempt)` opens the observers of that attempt, its loggers; `notify` reports a wait.
+    `observe(attempt)` opens the observers of that attempt, icl.callbacks.RunLogger; `notify` reports a wait.
     """
 
     plan: TrainingPlan
     judge: Judge | None = None
-    observe: Callable[[int], AbstractContextManager[Sequence[RunLogger]]] = lambda attempt: nullcontext(())
+    observe: Callable[[int], AbstractContextManager[Sequence[Any]]] = lambda attempt: nullcontext(())
     notify: Callable[[str], None] | None = None
     outcome: TrainResult | Exception | None = None
     run: ActiveRun = field(init=False)
-    observers: Sequence[RunLogger] = ()
+    observers: Sequence[Any] = ()
     replicas: slice = field(init=False)  # of the ensemble's
     resources: ExitStack = field(default_factory=ExitStack)
     rows: list[dict[str, Any]] = field(default_factory=list)

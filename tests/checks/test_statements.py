@@ -8,7 +8,7 @@ import pytest
 from icl.checks.index import PATH, written
 from icl.checks.statement import OPEN
 from icl.checks.tries import random_settings, tried
-from icl.config.statements import joined
+from icl.config.search_path import about_statements
 from icl.jobs.requests.check import decided
 from icl.runs.documents import dumps
 from tests.checks.lds.statements import OPEN_NOISE
@@ -82,7 +82,8 @@ def test_the_index_is_that_of_the_statements():
 
 def test_what_is_joined_names_a_statement_there_is():
     there = {config.name for config in configs("check")}
-    assert set(joined().values()) <= there and not set(joined()) & there
+    joined = about_statements("joined")
+    assert set(joined.values()) <= there and not set(joined) & there
 
 
 def test_tries_are_counted_and_a_counterexample_is_lowered():

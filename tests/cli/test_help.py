@@ -14,14 +14,16 @@ def test_it_fits_a_screen(args: list[str], capsys: pytest.CaptureFixture[str]) -
     assert main([*args, "--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 24 and max(map(len, lines)) <= 80, (len(lines), max(lines, key=len))
-    assert sum(f"  {one}" in lines for verb in args for one in VERBS[verb].examples) == 3 * len(args)
+    assert sum(f"  {one}" in lines for verb in args for one in VERBS[verb] if one[:4] == "icl ") == 3 * len(
+        args
+    )
 
 
 @pytest.mark.slow(60)
 def test_its_examples_run(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Run them one after another in one folder, as they are printed: a sweep is shown after it was made."""
-    for verb in VERBS.values():
-        for example in verb.examples:
+    for lines in VERBS.values():
+        for example in (line for line in lines if line.startswith("icl ")):
             code = main(shlex.split(example)[1:])
             out, err = capfd.readouterr()
             assert code == 0 and out, (example, code, err)

@@ -29,7 +29,7 @@ def test_the_document(tiny: Run, outputs: Path) -> None:
     assert [(line["seed"], line["model.layers"]) for line in lines] == [*product("01", "12")]
     losses = [float(line["loss"]) for line in lines if line["model.layers"] == "1"]
     assert sum(losses) / 2 == pytest.approx(row["mean"], rel=1e-15)
-    same = tiny("-m", "seed=range(2)", "model.layers=1,2", "format=json", "verbose=true").json
+    same = tiny("-m", "seed=range(2)", "model.layers=1,2", "format=json").json
     assert same["sweep_csv"] == document["sweep_csv"] and same["cached"] == 4
     text, table = tiny("-m", "seed=range(2)", "model.layers=1,2").out.split("table:")
     assert "layers=2" in text and "exact_risk" in text and max(map(len, text.splitlines())) <= 80

@@ -250,4 +250,3 @@ def test_checks_at_settings_that_were_typed(icl: Run) -> None:
     text, whole = " ".join(icl("list", "check=ahn/lemma1").out.split()), icl("list", "ahn").out
     assert "✓ holds dim=4 tries=0 /" in text and "as shipped" in text and item["statement"] in text
     assert "(at 3 settings)" in whole and "xie/theorem1" not in whole
-    assert "checks at settings of yours: ahn/lemma1 (icl list NAME)" in icl("runs").out

@@ -35,7 +35,6 @@ def test_the_train_document(tiny: Run, outputs: Path) -> None:
 
 
 OTHERWISE = {
-    "verbose=true": True,
     "trainer.threads=3": True,
     "trainer.accelerator=cpu": True,
     "callbacks.heatmaps.count=2": True,
@@ -66,7 +65,7 @@ def test_what_makes_another_run(tiny: Run, tmp_path: Path) -> None:
     assert one == two != three
     lsa, cut = "experiment=giannou/lsa", "callbacks.curriculum.every=4"
     assert identity(lsa) == identity(lsa, "callbacks.progress.seconds=1") != identity(lsa, cut)
-    assert tiny("verbose=true", "callbacks.heatmaps.count=2", "format=json").json["cached"]
+    assert tiny("callbacks.heatmaps.count=2", "format=json").json["cached"]
 
 
 @pytest.mark.parametrize("scale", ["laptop", "paper"])

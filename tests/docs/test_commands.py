@@ -15,7 +15,7 @@ COMMAND = re.compile(r"(\.venv/bin/)?icl (train|check|figure|reproduce|report|ru
 def commands() -> Iterator[str]:
     """Yield every line that begins with icl, without its comment."""
     texts = [page.read_text("utf-8") for page in PAGES]
-    texts += ["\n".join(verb.examples) for verb in VERBS.values()]
+    texts += ["\n".join(line for line in lines if line.startswith("icl ")) for lines in VERBS.values()]
     for line in (line.strip() for text in texts for line in text.splitlines()):
         if COMMAND.match(line):
             yield line.partition(" #")[0].rpartition("&& ")[2]

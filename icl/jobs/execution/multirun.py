@@ -13,7 +13,6 @@ import math
 import os
 import shutil
 import sys
-import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -45,7 +44,6 @@ from icl.runs import atomic
 from icl.runs.documents import read_record
 from icl.runs.fingerprint import fingerprint, has_no_effect
 from icl.runs.sweeps import PLAN, STATES, SWEEPS, Outcome, StoredSweep, SweptJob, metrics_of
-from icl.text import brief
 
 _NOTE = "job-{}.txt"  # in the sweep's folder, while it runs: the error of a job
 LONGEST_NAME = 100  # of a sweep, in characters
@@ -85,7 +83,6 @@ class Sweep:
     name: str = ""
     launcher: str = "basic"
     is_search: bool = False
-    watched: tuple[float, int] | None = None  # since when, and how many jobs had ended then
     on_start: Callable[[], Any] = lambda: None  # where it is known to be a multirun
     _known: dict[Any, Any] = field(default_factory=dict)  # what the jobs' requests share
 
@@ -212,15 +209,8 @@ class Sweep:
             return count, 0, f"{count} jobs validated"
         outcomes = [self.stored.outcome(job.swept) for job in self.jobs]
         states = Counter(outcome.state for outcome in outcomes)
-        now, ended = time.monotonic(), states["done"] + states["failed"]
-        began, before = self.watched = self.watched or (now, ended)
         told = [f"{states[state]} {state}" for state in STATES if states[state]]
-        if ended > before:
-            told.append(f"about {(now - began) / (ended - before) * (count - ended):.0f} s left")
-        best = self.stored.best(self.stored.summary(outcomes))
-        if best is not None and best["overrides"]:
-            told.append(f"best {best['metric']} {brief(best['mean'])} at {' '.join(best['overrides'])}")
-        return count, ended, f"{count} jobs: {', '.join(told)}"
+        return count, states["done"] + states["failed"], f"{count} jobs: {', '.join(told)}"
 
     def _outcome(self, number: int, job: Job, document: Document) -> Outcome:
         note = _note(self.folder, number)
@@ -260,29 +250,24 @@ def run_job(shared: Shared, cfg: DictConfig) -> float | None:
 
 
 def _value(shared: Shared, number: int, composed: Composed, document: Callable[[], Document]) -> float | None:
-    """Return what a sweeper optimizes. A failure is noted beside the sweep, and not raised."""
+    """Return what a sweeper optimizes: the mean over seeds of `optimized_metric`, nan where it is not
+    defined. A failure is noted beside the sweep, and not raised."""
     try:
-        return _objective(document(), composed)
+        found, metric = document(), composed.settings.get("optimized_metric")
+        if metric is None or not found:
+            return None
+        if metric not in (known := found["metrics"]):
+            raise InputError(f"optimized_metric={metric}: no such metric{nearest(metric, known)}")
+        mean = known[metric]["mean"]
+        return math.nan if mean is None else float(mean)
     except (Exception, SystemExit) as error:
         said = f"{type(error).__name__}: {one_line(error)}"
         print(f"icl: job failed: {said}", file=sys.stderr)
-        if composed.settings.get("verbose") is True or full_errors():
+        if full_errors():
             traceback.print_exception(error)
         with contextlib.suppress(OSError):
             atomic.write_bytes(_note(shared.folder, number), redact(said).encode())
     return math.nan
-
-
-def _objective(document: Document, composed: Composed) -> float | None:
-    """Return the mean over seeds of `optimized_metric`, nan where it is not defined."""
-    metric = composed.settings.get("optimized_metric")
-    if metric is None or not document:
-        return None
-    known = document["metrics"]
-    if metric not in known:
-        raise InputError(f"optimized_metric={metric}: no such metric{nearest(metric, known)}")
-    mean = known[metric]["mean"]
-    return math.nan if mean is None else float(mean)
 
 
 def _note(folder: Path | None, number: int) -> Path:

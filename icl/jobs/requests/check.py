@@ -25,8 +25,7 @@ from icl.events import ItemProgress, WorkItem
 from icl.jobs.requests import given_weights
 from icl.jobs.requests.request import Document, StoredResult
 from icl.jobs.stored.catalog import CatalogEntry, entry_of, entry_of_statement
-from icl.loggers.documents import DocumentLog, log_document
-from icl.loggers.names import name_of_overrides
+from icl.loggers.documents import log_document
 from icl.progress import listening
 from icl.runs.code import code_digest, targets
 from icl.runs.documents import same, to_json
@@ -124,7 +123,7 @@ class CheckRequest:
             made = self.measure(session)
             stored = records.save(self.id, self.identity, self.digest, made, self.roots)
         document = self._document(stored, session, cached=False)
-        log_document(session.logger, self._log(document, session), session.info)
+        self._log(document, session)
         return document
 
     def measure(self, session: Session) -> Document:
@@ -153,27 +152,16 @@ class CheckRequest:
         changed = [key for key in self.settings if key in keys or self.place]  # a file's are few
         return presented(document, self.entry, changed=changed, inputs=self.inputs, record=record)
 
-    def _log(self, document: Document, session: Session) -> DocumentLog:
-        """Return what W&B shows of a verdict."""
+    def _log(self, document: Document, session: Session) -> None:
+        """Show a verdict in W&B."""
         control = document["control"]
-        row = {
-            "reference": document["reference"],
-            "claim": document["claim"],
-            "verdict": document["verdict"],
-            "expected": document["expected"],
-            "measured": measurement(document),
-            "bound": document["bound"]["value"],
-            "control": f"{control['description']}: {control['measured']}",
-        }
+        row = {key: document[key] for key in ("reference", "claim", "verdict", "expected")}
+        row |= {"measured": measurement(document), "bound": document["bound"]["value"]}
+        row["control"] = f"{control['description']}: {control['measured']}"
         numbers = {k: v for k, v in document["measured"].items() if isinstance(v, int | float)}
-        paper = self.id.partition("/")[0]
-        return DocumentLog(
-            kind="check",
-            id=self.id,
-            identity=self.identity,
-            name=name_of_overrides(self.id, session.overrides),
-            group=session.group or f"{paper}-{self.scale}",
-            tags=[paper, self.scale],
+        log_document(
+            self,
+            session,
             config=document["settings"],
             summary={"verdict": document["verdict"], "expected": document["expected"], **numbers},
             table=("verdicts", list(row), [list(row.values())]),

@@ -28,8 +28,7 @@ from icl.errors import InputError
 from icl.events import ItemProgress, WorkItem
 from icl.jobs.requests import train
 from icl.jobs.requests.request import Document, StoredResult
-from icl.loggers.documents import DocumentLog, log_document
-from icl.loggers.names import name_of_overrides
+from icl.loggers.documents import log_document
 from icl.look import FORMATS, KEYS, Look, drawn_as
 from icl.progress import listening
 from icl.runs import layout
@@ -155,7 +154,7 @@ class FigureRequest:
                 stored = store.save(self._key, self.identity, digest, stored, self.roots, made)
         document = {**stored, "cached": cached}
         if not cached:
-            log_document(session.logger, self._log(document, session), session.info)
+            self._log(document, session)
         return self._in_style(document, folder)
 
     def _drawn_from(self, source: Path, session: Session) -> Document:
@@ -278,19 +277,15 @@ class FigureRequest:
 
         return write(stem, render(lambda: self._picture(records)))
 
-    def _log(self, document: Document, session: Session) -> DocumentLog:
-        """Return what W&B shows of a figure."""
-        claims, paper = document["claims"], self.id.partition("/")[0]
+    def _log(self, document: Document, session: Session) -> None:
+        """Show a figure in W&B."""
+        claims = document["claims"]
         verdicts = Counter(claim["verdict"] for claim in claims)
         unexpected = sum(claim["verdict"] != claim["expected"] for claim in claims)
         columns = ["claim", "verdict", "expected", "measured", "kind", "bound"]
-        return DocumentLog(
-            kind="figure",
-            id=self.id,
-            identity=self.identity,
-            name=name_of_overrides(self.id, session.overrides),
-            group=session.group or f"{paper}-{self.scale}",
-            tags=[paper, self.scale],
+        log_document(
+            self,
+            session,
             config={"figure": self.settings, "scale": self.scale},
             summary={verdict: verdicts[verdict] for verdict in VERDICTS} | {"unexpected": unexpected},
             table=("claims", columns, [[brief(claim.get(column)) for column in columns] for claim in claims]),
@@ -315,7 +310,11 @@ def parse(composed: Composed, session: Session) -> FigureRequest:
         fewer = _fewer_steps(changed, known) if scale == "paper" else {}
     if fewer and "decisive" in settings:
         settings["decisive"] = False
-    source = _folder(composed.settings.get("from"))
+    given, source = composed.settings.get("from"), None
+    if given is not None:
+        source = Path(str(given)).expanduser().absolute()
+        if not source.is_dir():
+            raise InputError(f"from={given}: must be an outputs folder with figures")
     return FigureRequest(
         name, scale, settings, Look.of(node), node.get("caption") or "", changed, fewer, source
     )
@@ -326,14 +325,6 @@ def _fewer_steps(changed: Mapping[str, Any], shipped: Mapping[str, Any]) -> dict
     steps = {key: own for key, own in changed.items() if key.endswith("steps") and isinstance(own, int)}
     less = {key: own for key, own in steps.items() if shipped.get(key) is None or own < shipped[key]}
     return {key.rpartition(".")[2]: [own, shipped.get(key)] for key, own in less.items()}
-
-
-def _folder(given: Any) -> Path | None:
-    if given is None:
-        return None
-    if not isinstance(given, str) or not Path(given).expanduser().is_dir():
-        raise InputError(f"from={given}: must be an outputs folder with figures")
-    return Path(given).expanduser().absolute()
 
 
 class FigureRunner:

@@ -105,12 +105,10 @@ def of_file(path: Path, check: Any) -> Weights:
             raise refuse(f"{name} must hold finite numbers")
         if array.ndim == 4 and len(array) != 1:
             raise refuse(f"{name} has {len(array)} seeds; one set of weights at a time")
-        if array.ndim not in (3, 4) or array.shape[-2:] != (width, width):
+        if array.ndim not in (3, 4) or array.shape[-2:] != (width, width) or not array.size:
             raise refuse(f"{name} must have the shape (layers, {width}, {width}), has {array.shape}")
         matrices[name] = torch.from_numpy(array.astype(np.float64)).reshape(1, *array.shape[-3:])
     depth = len(matrices[min(matrices)][0])
-    if depth < 1:
-        raise refuse("must have at least one layer")
     if family == "sparse_ab":
         effective = max(depth - 1, len(matrices["B"][0]) - 1)  # the last B has no effect
         matrices["B"] = matrices["B"][:, :effective]

@@ -9,8 +9,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from icl.config.search_path import SCALES, ConfigDirs
-from icl.config.statements import index
+from icl.config.search_path import SCALES, ConfigDirs, about_statements
 from icl.loggers.names import words_of
 from icl.runs import json_records, layout, record
 
@@ -82,7 +81,7 @@ def entry_of(group: str, id: str, configs: ConfigDirs) -> CatalogEntry:
     """Return one option of a group, by the header of its config or by what its statement says of itself."""
     lines = itertools.takewhile(lambda line: line.startswith("#"), configs.text(group, id).splitlines())
     head = {match[1]: match[2].strip() for line in lines if (match := _HEADER.match(line))}
-    head = head or index().get(id, {})
+    head = head or about_statements("index").get(id, {})
     paper = head.get("paper") or id.partition("/")[0]
     title, origin = head.get("title") or id, head.get("origin") or paper
     reference, formula, quote, claim = (head.get(k, "") for k in ("reference", "formula", "quote", "claim"))

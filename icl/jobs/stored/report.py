@@ -59,8 +59,14 @@ def build_report(request: ReportRequest, session: Session) -> tuple[Document, Re
     bases = {kind.group: compose(session.configs, kind.group, overrides) for kind in SHOWN}
     blank = blank_entries(request, session.configs)
     entries = [_find_result(entry, overrides, bases[entry.group], session) for entry in blank]
-    content = report_content(entries, request, session)
-    document: Document = {"report": str(write(content, session.outputs))}
+    about = {**provenance(), "written": _time(time.time())}  # of the page itself
+    described = [paper(id, session.configs) for id in dict.fromkeys(entry.paper for entry in entries)]
+    mine = _mine(entries, request, session)
+    content = ReportContent(request.scale, described, entries, about, request.only, mine)
+    from icl.report.page import write_report
+
+    with atomic.writing(session.outputs):  # SCALE.html, and index.html of the scale that has decided most
+        document: Document = {"report": str(write_report(session.outputs / "report", content))}
     for kind in SHOWN:
         done = [e for e in content.entries if e.group == kind.group and e.document is not None]
         document[kind.plural] = len(done)
@@ -72,14 +78,6 @@ def blank_entries(request: ReportRequest, configs: ConfigDirs) -> list[ReportEnt
     every = [(kind.group, item) for kind in SHOWN for item in catalog.entries(kind.group, configs)]
     chosen = [(group, item) for group, item in every if not request.only or item.paper in request.only]
     return [_blank(group, item, request.scale, configs) for group, item in chosen]
-
-
-def report_content(entries: Sequence[ReportEntry], request: ReportRequest, session: Session) -> ReportContent:
-    """`entries` with their papers and the provenance of the page itself."""
-    about = {**provenance(), "written": _time(time.time())}
-    described = [paper(id, session.configs) for id in dict.fromkeys(entry.paper for entry in entries)]
-    mine = _mine(entries, request, session)
-    return ReportContent(request.scale, described, entries, about, request.only, mine)
 
 
 def _mine(entries: Sequence[ReportEntry], request: ReportRequest, session: Session) -> list[ReportEntry]:
@@ -111,14 +109,6 @@ def _mine(entries: Sequence[ReportEntry], request: ReportRequest, session: Sessi
         mine = replace(entry, is_mine=True, python="", command=f"{words} {shlex.join(typed[is_shipped:])}")
         found.append(with_result(mine, StoredResult(document, path, record, stale)))
     return found
-
-
-def write(content: ReportContent, outputs: Path) -> Path:
-    """OUTPUTS/report/SCALE.html, and index.html beside it: the page of the scale that has decided most."""
-    from icl.report.page import write_report
-
-    with atomic.writing(outputs):
-        return write_report(outputs / "report", content)
 
 
 def with_result(entry: ReportEntry, found: StoredResult) -> ReportEntry:
@@ -170,17 +160,17 @@ def paper(id: str, configs: ConfigDirs) -> Paper:
         path = folder / "paper" / f"{id}.yaml"
         if path.is_file():
             try:
-                return _parse_paper(id, yaml.safe_load(path.read_text(encoding="utf-8")))
+                config = yaml.safe_load(path.read_text(encoding="utf-8"))
+                terms = [Term(**part) for part in config.pop("terms", None) or []]
+                highlights = [Highlight(**part) for part in config.pop("highlights", None) or []]
+                about = {key: str(value) for key, value in config.items()}
+                return Paper(id, terms=terms, highlights=highlights, **about)
             except (yaml.YAMLError, AttributeError, TypeError) as error:
-                invalid_reason = f"{path}: must have title, and may have citation, link, terms, highlights"
-                raise InputError(f"{invalid_reason} ({one_line(error)})") from None
+                reason = (
+                    f"must have title, and may have citation, link, terms, highlights ({one_line(error)})"
+                )
+                raise InputError(f"{path}: {reason}") from None
     return Paper(id, id)
-
-
-def _parse_paper(id: str, config: dict[str, Any]) -> Paper:
-    parts = {"terms": Term, "highlights": Highlight}
-    found = {name: [kind(**part) for part in config.pop(name, None) or []] for name, kind in parts.items()}
-    return Paper(id, **{key: str(value) for key, value in config.items()}, **found)  # type: ignore[arg-type]
 
 
 def _time(seconds: float) -> str:

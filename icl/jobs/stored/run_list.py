@@ -23,7 +23,7 @@ from icl.text import brief
 if TYPE_CHECKING:
     from icl.training.load import TrainedRun
 
-_CONDITION = re.compile(r"([\w./-]+)(<=|>=|<|>)(.+)")  # of a metric's mean
+_CONDITION = re.compile(r"([\w./-]+)(<=|>=|<|>)([+-]?[\d.]+(?:e[+-]?\d+)?)", re.IGNORECASE)  # of a mean
 _COMPARED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _DAMAGED = (TypeError, ValueError, KeyError, AttributeError, OSError, yaml.YAMLError)  # whatever it leads to
 
@@ -105,32 +105,19 @@ def list_runs(
     keys = list(dict.fromkeys(key for run in runs for key in run.keys))
     metrics = list(dict.fromkeys(name for run in runs for name in run.metrics))
     for given, value in (filters or {}).items() if runs else ():
-        key, values = _key(given, keys), _alternatives(value)
+        key = _key(given, keys)  # several values are separated by commas outside of brackets
+        values = re.split(r",(?![^\[{(]*[\])}])", value) if isinstance(value, str) else [value]
         runs = [run for run in runs if key in run.keys and any(_same(run.keys[key], one) for one in values)]
     for condition in conditions:
-        name, compare, bound = _parsed(condition, metrics)
+        if (match := _CONDITION.fullmatch(condition)) is None:
+            raise InputError(f"{condition}: must compare with a number, such as exact_risk<0.2")
+        name, compare, bound = _metric(match[1], metrics), _COMPARED[match[2]], float(match[3])
         runs = [run for run in runs if (mean := run.metrics.get(name)) is not None and compare(mean, bound)]
     if sort is not None:
         name = _metric(sort, metrics)
         known = [(mean, run) for run in runs if (mean := run.metrics.get(name)) is not None]
         runs = [run for _, run in sorted(known, key=operator.itemgetter(0))]
     return runs
-
-
-def is_condition(text: str) -> bool:
-    return _CONDITION.fullmatch(text) is not None
-
-
-def _parsed(condition: str, metrics: Sequence[str]) -> tuple[str, Any, float]:
-    match = _CONDITION.fullmatch(condition)
-    if match is None:
-        raise InputError(f"{condition}: must be a condition, such as exact_risk<0.2")
-    try:
-        return _metric(match[1], metrics), _COMPARED[match[2]], float(match[3])
-    except InputError:
-        raise
-    except ValueError:
-        raise InputError(f"{condition}: must compare with a number") from None
 
 
 def _metric(name: str, known: Sequence[str]) -> str:
@@ -147,11 +134,6 @@ def _key(given: str, known: Sequence[str]) -> str:
     if short:
         raise InputError(f"{given}: must be one of {', '.join(short)}")
     raise InputError(f"{given}: no run's config has this key{nearest_key(given, known)}")
-
-
-def _alternatives(value: Any) -> list[Any]:
-    """Return the values that are separated by commas outside of brackets."""
-    return re.split(r",(?![^\[{(]*[\])}])", value) if isinstance(value, str) else [value]
 
 
 def _same(stored: Any, given: Any) -> bool:
