@@ -24,7 +24,8 @@ from tests.records import FakeRunner, record
 PAPER = Path(__file__).parents[2] / "docs/records/paper/figures"
 STORED = sorted(path.parents[1].relative_to(PAPER).as_posix() for path in PAPER.glob("*/*/paper/figure.json"))
 
-COMPUTED = ("giannou/fig10", "looped/fig1", "looped/fig2", "looped/fig4", "lu/fig1", "lu/fig2", "lu/fig4")
+LOOPED = ("looped/fig1", "looped/fig2", "looped/fig4", "looped/fig5")
+COMPUTED = ("giannou/fig10", *LOOPED, "lu/fig1", "lu/fig2", "lu/fig4")
 LEFT = (*KEYS, "caption")  # of a figure's config: how it looks
 CONTEXTS, COMPONENTS = 400, 2
 SCALES = {"trained": 0.25, "plain": 0.5, "pgd_steps": 1.0, "pgd_one": 2.0, "gd_steps": 4.0, "gd_one": 5.0}

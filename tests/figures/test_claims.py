@@ -258,6 +258,8 @@ LOOPED = [
     ("fig3", "exact", put("scalar_risk_T", 0.011, -1), {2: FAILS}),
     ("fig4", "exact", lambda a: {"best_again_NLM": 2 * a["scalar_again_NLM"]}, {0: FAILS}),
     ("fig4", "exact", lambda a: {"best_again_NLM": -np.sort(-a["best_again_NLM"])}, {1: FAILS}),
+    ("fig5", "limits", lambda a: {"gain_NL": a["gain_NL"][::-1]}, {0: FAILS}),
+    ("fig5", "limits", lambda a: {"sizes_K": a["sizes_K"][::-1]}, {1: FAILS}),
 ]
 TABLES = {"ahn": AHN, "giannou": GIANNOU, "lds": LDS, "xie": XIE, "lu": LU, "looped": LOOPED}
 ROWS = [(f"{paper}/{id}", *rest) if paper == "giannou" else (f"{paper}/{id}", {}, *rest)

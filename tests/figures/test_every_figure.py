@@ -86,6 +86,8 @@ REFUSED = [
     ("looped/fig4", {"at_test": 2}, "at_test=2"),
     ("looped/fig2", {"dims": [1]}, "dims"),
     ("looped/fig2", {"draws": 5}, "draws=5"),
+    ("looped/fig5", {"loops": [1, 2]}, "loops"),
+    ("looped/fig5", {"sizes": [-1]}, "sizes"),
     ("lu/fig1", {"dims": [10, 6]}, "figure.dims"),
     ("lu/fig1", {"draws": 1}, "figure.draws=1"),
     ("lu/fig2", {"kappas": [[0.1]]}, "figure.kappas"),

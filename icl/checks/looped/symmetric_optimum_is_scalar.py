@@ -13,9 +13,7 @@ from flint import fmpq
 from icl.checks.looped.settings import Looped
 from icl.checks.statement import Measured, setting
 from icl.theory.looped import normal
-from icl.theory.looped.plane import coefficients
 from icl.theory.looped.search import value
-from icl.theory.looped.symmetric import symmetric_are_above
 from icl.theory.roots import evaluate, is_positive, near
 
 FAST = 4  # layers up to which words take less than a second
@@ -44,11 +42,6 @@ class SymmetricOptimumIsScalar(Looped):
         m.true("convex", is_positive(along_h), about)
         about = "and so is the coefficient in the first, or the two sides agree"
         m.true("schur", schur == 0 or is_positive(schur), about)
-        if self.dim == 2:
-            above = symmetric_are_above(coefficients(self.layers, self.context))
-            m.true(
-                "in_the_plane", above, "f(a I + h H) >= f(a I) in all powers of h, a second proof at d = 2"
-            )
         if self.layers <= FAST:
             a = near(step, 12)
             stretched = normal.stretched(self.dim, self.context, self.layers, 1)
