@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
+from matplotlib import colormaps
 
 from icl.errors import reals, rising, whole
 from icl.figures.claims import Claim, exact, sampled
 from icl.figures.figure import Figure, Layout, Panels, Records
 from icl.figures.looped.loops import added, best_rotation
 from icl.figures.runner import Runner
-from icl.figures.style import BLUE, GREY, exact_line, shared_legend
+from icl.figures.style import GREY, exact_line, shared_legend
 from icl.progress import track
 from icl.random import generator
 from icl.theory.looped.equal_steps import EqualSteps
@@ -74,8 +75,8 @@ class Fig5(Figure):
         arrays = records["limits"].weights
         (title, gain), *spectra = panels.items()
         for L, gain_N, limit in zip(arrays["loops_L"], arrays["gain_NL"].T, arrays["limit_L"], strict=True):
-            shade = 0.25 + 0.75 * (L - 2) / 6
-            gain.plot(arrays["contexts_N"], gain_N, "o-", color=BLUE, alpha=shade, label=f"L = {L}")
+            color = colormaps["viridis"](0.9 - 0.9 * (L - 2) / 6)
+            gain.plot(arrays["contexts_N"], gain_N, "o-", color=color, label=f"L = {L}")
             exact_line(gain, limit, "limit" if arrays["loops_L"][-1] == L else "")
         gain.set(title=title, xlabel="context length n", xscale="log", ylim=(-0.02, 1))
         circle = np.exp(1j * np.linspace(0, 2 * np.pi, 200))
