@@ -26,7 +26,7 @@ class Rates(Statement):
     layers: int = setting(6, 3, 8, most=8, beyond="moments of the Gaussian matrix take minutes")
     speed: float = 0.55  # of a rotation by 90 degrees in every plane, squared
     seed: int = setting(0, 0)
-    samples: int = setting(1000, 2)
+    samples: int = setting(1000, 2, most=10_000, beyond="draws take gigabytes")
 
     paper, origin = "looped", "icl"
     where, title = "statement 12", "Three rates for long prompts in large dimension"
