@@ -102,7 +102,7 @@ def settings_of(statement: Statement) -> Settings:
 
 
 def command(typed: str, settings: Mapping[str, Any]) -> str:
-    """Return the command that decides a statement, `check=ID` or a file, at these settings alone."""
+    """Return the command that decides a statement, an id or a file, at these settings alone."""
     given = (f"'check.{key}={value}'" if isinstance(value, list | tuple) else f"check.{key}={value}"
              for key, value in settings.items() if value is not None)  # fmt: skip
     return " ".join([f"icl check {typed}", *given, "tries=0"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ def show(document: Document) -> None:
     failed."""
     results, summary, best = document.get("results", []), document["summary"], document["best"]
     keys = _short([*results, *summary])
+    trained = [(r["overrides"], v) for r in results for v in r["document"].get("verdicts", [])]
     judged = [(one["overrides"], one["document"]) for one in results if "verdict" in one["document"]]
     if judged and len(results) <= FEW:
         rows = [[words(job, keys), short(found), measurement(found)] for job, found in judged]
@@ -37,6 +39,13 @@ def show(document: Document) -> None:
     line(f"sweep: {document['name']}")
     counts = [f"{count} {state}" for state, count in document["states"].items() if count]
     line(f"{document['jobs']} jobs: {', '.join(counts)}")
+    for check in dict.fromkeys(verdict["check"] for _, verdict in trained):
+        of_check = [(words(job, keys), verdict) for job, verdict in trained if verdict["check"] == check]
+        counts = [f"{n} {verdict}" for verdict, n in Counter(v["verdict"] for _, v in of_check).items()]
+        line(f"{check} at the trained weights: {', '.join(counts)}")
+        other = [job for job, verdict in of_check if verdict["verdict"] != verdict["expected"]]
+        if other:
+            line(f"  other than expected: {'; '.join(other[:MOST])}{' ..' if other[MOST:] else ''}")
     if document["states"]["stale"]:
         line("stale: made with other code than today's; the same sweep makes them again")
     if best is not None and best["overrides"]:

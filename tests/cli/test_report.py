@@ -61,7 +61,7 @@ def test_only_the_shipped_settings_at_this_scale_count(icl: Run, outputs: Path) 
     icl(*LEMMA, "check.dim=3")
     found = entries(outputs)["ahn/lemma1"]
     assert found.state == "done" and found.document["settings"]["dim"] == 5
-    assert found.command == "icl check check=ahn/lemma1 scale=smoke" and found.reference
+    assert found.command == "icl check ahn/lemma1 scale=smoke" and found.reference
     stored = {
         p.stem: read_record(p)["document"]["settings"]["dim"] for p in outputs.glob("checks/*/*/*.json")
     }
@@ -85,11 +85,11 @@ def test_what_is_mine_is_found_by_what_was_typed_and_the_newest_is_first(
     found = content(outputs).mine
     told = [(e.id, e.command.replace(str(own), "own.py"), e.state, e.heading) for e in found]
     assert told == [
-        ("giannou/fig1", "icl figure figure=giannou/fig1 scale=smoke figure.dim=2", "done", found[0].heading),
+        ("giannou/fig1", "icl figure giannou/fig1 scale=smoke figure.dim=2", "done", found[0].heading),
         ("own/own/One", "icl check own.py tries=2", "done", "One"),
         (
             "ahn/lemma1",
-            "icl check check=ahn/lemma1 check.dim=2 tries=3 scale=smoke",
+            "icl check ahn/lemma1 check.dim=2 tries=3 scale=smoke",
             "done",
             found[2].heading,
         ),
@@ -179,7 +179,7 @@ def test_a_third_partys_paper(
     assert (result.code, result.json["checks"]) == (0, 1), result.err
     html = (outputs / "report/smoke-other.html").read_text()
     assert "One is &lt;b&gt;one&lt;/b&gt;." in html and '<h3 id="paper-1">other</h3>' in html
-    command = f"icl check --config-dir '{conf}' check=other/lemma0 scale=smoke"
+    command = f"icl check --config-dir '{conf}' other/lemma0 scale=smoke"
     assert command in html.replace("&#39;", "'")
     write(conf, {"paper/other.yaml": "title: Of ones & twos\nterms: [{name: one, text: $1$}]\n"})
     assert icl("report", "only=[other]", *flags).code == 0

@@ -128,16 +128,22 @@ class CheckRequest:
 
     def measure(self, session: Session) -> Document:
         """Measure, without storing the result."""
-        item, typed = WorkItem("check", self.id), self.place or f"check={self.id}"
+        item, named = WorkItem("check", self.id), self.place or self.id
         with (
             _one_thread(),
             _own_line(self.place, self.statement),
             listening(lambda what, share, _: session.on_event(ItemProgress(item, share, what))),
         ):
             found = self.of_weights or decided(
-                self.id, self.check, self.settings, self.expected, self.tries, self.seed, typed
+                self.id,
+                self.check,
+                self.settings,
+                self.expected,
+                self.tries,
+                self.seed,
+                self.place or self.id,
             )
-        return self._presented({**found, "typed": [typed, *self.typed]}, None)
+        return self._presented({**found, "typed": [self.place or f"check={self.id}", *self.typed]}, None)
 
     def _document(self, stored: Mapping[str, Any], session: Session, *, cached: bool) -> Document:
         expected = self.asked or stored["expected"]

@@ -144,7 +144,7 @@ def _find_result(
 
 
 def _blank(group: str, item: catalog.CatalogEntry, scale: str, configs: ConfigDirs) -> ReportEntry:
-    words, folder = ["icl", group, f"{group}={item.id}", f"scale={scale}"], ""
+    words, folder = ["icl", group, item.id, f"scale={scale}"], ""
     shared = [folder for folder in configs.folders if folder != configs.user]
     if not any((one / group / f"{item.id}.yaml").is_file() for one in shared):  # the user's own
         words[2:2] = ["--config-dir", str(configs.user)]
