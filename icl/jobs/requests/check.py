@@ -135,13 +135,7 @@ class CheckRequest:
             listening(lambda what, share, _: session.on_event(ItemProgress(item, share, what))),
         ):
             found = self.of_weights or decided(
-                self.id,
-                self.check,
-                self.settings,
-                self.expected,
-                self.tries,
-                self.seed,
-                self.place or self.id,
+                self.id, self.check, self.settings, self.expected, self.tries, self.seed, named
             )
         return self._presented({**found, "typed": [self.place or f"check={self.id}", *self.typed]}, None)
 
