@@ -98,8 +98,6 @@ CHECKS: dict[str, Changes] = {
     "looped/shift": [{"scales": []}, {"scales": [0]}, {"stretches": "wide"}, {"stretches": [-1]}],
     "looped/symmetric_optimum_is_scalar": [{"dim": 1}, {"dim": 21}, {"layers": 0}],
     "xie/gd_lower_bound": [NO_PRIOR],
-    "xie/lemma1": [*AROUND_PRIOR, {"heads": 0}],
-    "xie/lemma3": [{"hidden": 0}, {"hidden": 10**5}],
     "xie/ltb": [NO_PRIOR],
     "xie/prior_gap": [*WITH_GUESS, NO_PRIOR, {"guess_vector_norm": 0}, {"guess_bias": 0}],
     "xie/theorem1": [*WITH_GUESS, {"dim": 61}],

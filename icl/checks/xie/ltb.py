@@ -35,7 +35,7 @@ class Ltb(AroundPrior):
         return "fails"
 
     def measure(self, m: Measured) -> None:
-        # Blocks and y_q-LSA have the same outputs (xie/lemma3), so their least risks are one.
+        # Blocks and y_q-LSA have the same outputs (xie/theorem4), so their least risks are one.
         share = fmpq(1, self.context)
         zero, guessed = Heads(self.mean, share), Heads(self.mean, share, self.mean)
         eta, step, least = 1 / zero.square, descent_risk(self.dim, share), guessed.least_of_any_guess()

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from flint import fmpq, fmpq_mat
 
 from icl.checks.given import Given
-from icl.checks.statement import Statement, setting
+from icl.checks.statement import Measured, Statement, setting
 from icl.errors import InputError, real, reals
 from icl.theory.rationals import column, identity, largest
 from icl.theory.xie.heads import Heads
@@ -72,6 +72,17 @@ def given_layer(given: Given, statement: str, family: Sequence[str]) -> tuple[He
     rows, columns = [p.tolist()[d] for p in P], [q.transpose().tolist() for q in Q]
     heads = [(column(b), [column(a) for a in keys]) for b, keys in zip(rows, columns, strict=True)]
     return Heads(law.mean_RD[0].tolist(), fmpq(1, given.context), guess, law.guess_bias), heads
+
+
+def not_convex(m: Measured, name: str, layer: Heads, heads: list[Head], about: str) -> None:
+    """Require that the risk lies above its chord halfway from these weights to minus them: both predict the
+    same, and halfway the layer does nothing."""
+    negative = [(-b, [-a for a in keys]) for b, keys in heads]
+    here, there = (layer.risk(layer.matrices(weights)) for weights in (heads, negative))
+    middle, opposite = (layer.risk([s * x for x in layer.matrices(heads)]) for s in (0, -1))
+    m.positive(name, middle - (here + there) / 2, f"risk at the midpoint less the mean of both, {about}")
+    about = "the same between X_k and -X_k, in which the risk is convex"
+    m.control(about, middle - (here + opposite) / 2, of=name)
 
 
 def vector(

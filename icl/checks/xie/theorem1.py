@@ -9,7 +9,7 @@ from flint import fmpq
 
 from icl.checks.given import Comparison, Given
 from icl.checks.statement import Measured, setting
-from icl.checks.xie.settings import AroundPrior, given_layer, some_bias, some_vector, vector
+from icl.checks.xie.settings import AroundPrior, given_layer, not_convex, some_bias, some_vector, vector
 from icl.errors import InputError, real
 from icl.theory.xie.heads import Heads, all_heads_of, descent_head, descent_risk, heads_of
 from icl.theory.xie.prompts import matrix
@@ -23,13 +23,17 @@ class Theorem1(AroundPrior):
     guess_vector_norm: float | None = None
     guess_bias: float = setting(1.0, draw=some_bias)
 
-    where = "Theorem 1; Section 3.1; Appendix A.1"
+    where = "Theorem 1; Lemma 1; Section 3.1; Appendices A.1 and A.4"
     title = "Theorem 1: more than d + 1 heads do not help"
     law = "x ~ N(0, I), w ~ N(w*, I), C examples, y = w.x; y_q = 0, v.x_q or v.x_q + b"
-    claim = "The least risk of multi-head LSA is the same for every number of heads H >= d + 1."
+    claim = (
+        "The least risk of multi-head LSA is the same for every number of heads H >= d + 1; the risk is not "
+        "convex in (P_h, Q_h), whatever their number."
+    )
     quote = (
         '"the hypothesis class and the attainable ICL risk no longer improve by adding heads" '
-        "(after Theorem 1)"
+        "(after Theorem 1); "
+        '"the in-context learning risk [...] is not convex in the parameters" (Lemma 1)'
     )
     formula = r"\min_{P, Q} R_H = \min_{P, Q} R_{d+1}\quad\text{for every } H \ge d + 1"
     claim_of_weights = "The risk at these weights is the least risk over all numbers of heads."
@@ -66,6 +70,12 @@ class Theorem1(AroundPrior):
         lost = [zero.lost(heads) for heads in range(1, d + 4)]
         about = "risk that 1, 2, .. heads have at least, whatever their weights, y_q = 0"
         m.number("certified_lower_bound_by_heads", [zero.least() + e for e in lost], about)
+        for name, heads in (
+            ("", heads_of(zero.best()[:-1])),
+            ("_one_head", [descent_head([0] * d, 1 / zero.square)]),
+        ):
+            about = "of one head and others of 0" if name else "of d heads and others of 0"
+            not_convex(m, f"violation{name}", zero, heads, about)
         self._any_configuration(m)
 
     def compare(self, given: Given) -> Comparison:
