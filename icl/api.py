@@ -15,7 +15,7 @@ from icl.config.compose import Composed, compose
 from icl.config.search_path import ConfigDirs
 from icl.config.values import literal
 from icl.events import Listener, quiet
-from icl.jobs.execution import reproduce
+from icl.jobs.execution.run_many import parse_reproduce, reproduce
 from icl.jobs.requests.check import CheckRequest
 from icl.jobs.requests.figure import FigureRequest
 from icl.jobs.requests.parse import parse
@@ -60,8 +60,8 @@ def run_all(
     """Run every check and every figure, then write the report."""
     configs = ConfigDirs.of(config_dir)
     composed = _composed(configs, "reproduce", [], settings, "", outputs)
-    request, session = reproduce.parse(composed, configs)
-    return ResultDict(reproduce.reproduce(request, replace(session, on_event=on_event or quiet)))
+    request, session = parse_reproduce(composed, configs)
+    return ResultDict(reproduce(request, replace(session, on_event=on_event or quiet)))
 
 
 def _composed(

@@ -26,21 +26,18 @@ class RunLogger:
     """Log the run of a plan to Lightning's loggers."""
 
     def __init__(self, loggers: Sequence[Logger], plan: TrainingPlan) -> None:
-        self._loggers, self._plan, total = list(loggers), plan, plan.train.steps
+        self.loggers, self._plan, total = list(loggers), plan, plan.train.steps
         own = [callback for callback in plan.callbacks if isinstance(callback, WeightsCallback)]
         self._shown = [(one, one.steps_for(total) | ({total} if one.at_end else set())) for one in own]
         self.weight_steps: Set[int] = set[int]().union(*(steps for _, steps in self._shown))
         self._moving: set[str] = set()  # metrics that have not been 0 throughout
         self.has_diverged = False
 
-    def loggers(self) -> Sequence[Logger]:
-        return self._loggers
-
     def weights(self, step: int, matrices: Mapping[str, Tensor]) -> None:
         model = model_in_float64(self._plan.model, dict(matrices))
         for callback, steps in self._shown:
             if step in steps:
-                callback.show(self._loggers, step, model, self._plan.law, self._plan.seeds)
+                callback.show(self.loggers, step, model, self._plan.law, self._plan.seeds)
 
     def rows(self, rows: Sequence[Row]) -> None:
         """Log one step's rows: means, their band (least and greatest seed), means of what is one matrix's,
@@ -61,7 +58,7 @@ class RunLogger:
                 curves[f"mean_band/{name}/high"] = max(known.values())
             if len(set(values)) > 1:
                 curves |= {f"seed/{seed}/{name}": value for seed, value in known.items()}
-        for logger in self._loggers if curves else ():
+        for logger in self.loggers if curves else ():
             logger.log_metrics(curves, int(rows[0]["step"]))
 
     def done(self, record: RunRecord) -> None:
@@ -75,7 +72,7 @@ class RunLogger:
         columns = ["check", "claim", "verdict", "expected"]
         verdicts = [[verdict.get(name) for name in columns] for verdict in record.verdicts]
         kind = re.sub(r"[^\w.-]", "-", record.run["experiment"])
-        for logger in self._loggers:
+        for logger in self.loggers:
             logger.log_hyperparams(about)
             if isinstance(logger, WandbLogger):
                 logger.log_summary(summary)

@@ -25,7 +25,7 @@ from icl.config.compose import Composed, for_hydra, hydra_set_aside, input_error
 from icl.config.search_path import ConfigDirs, conf_dir
 from icl.config.session import Session, keep_cache_in, parse_session
 from icl.errors import InputError, hydra_raises, suggest
-from icl.jobs.execution import multirun, reproduce, run_many
+from icl.jobs.execution import multirun, run_many
 from icl.jobs.execution.interruption import workers_first
 from icl.jobs.exit_codes import INPUT, OK, exit_code
 from icl.jobs.requests.parse import OWN, parse
@@ -37,12 +37,12 @@ GROUP = {"train": "experiment", "check": "check", "figure": "figure", "sweep": "
 _SHOWN = ("help", "hydra_help", "cfg", "info", "shell_completion")
 PARSE: dict[str, Callable[[Composed, ConfigDirs], tuple[Any, Session]]] = {
     **{verb: partial(parse, verb) for verb in OWN},
-    "reproduce": reproduce.parse,
+    "reproduce": run_many.parse_reproduce,
     "sweep": sweep_status.parse,
 }
 RUN: dict[str, Callable[[Any, Session], Document]] = {
     **dict.fromkeys(OWN, run_request),
-    "reproduce": reproduce.reproduce,
+    "reproduce": run_many.reproduce,
     "sweep": lambda request, _: sweep_status.sweep_status(request),
 }
 SHOW: dict[str, Callable[[Document], None]] = {

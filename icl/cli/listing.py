@@ -55,18 +55,14 @@ def _show(document: Listing, whole: bool) -> None:
             of_paper = list(found)
             width = max(len(item["id"]) for item in of_paper)
             for item in of_paper:
-                line = f"  {_mark(item)} {item['id']:<{width}}  {_title(item)}"
+                plain = "+" if item["done"] else "\u00b7"
+                mark = joint_sign(item["claims"]) if item["claims"] else plain
+                line = f"  {mark} {item['id']:<{width}}  {_title(item)}"
                 print(line if len(line) <= room else f"{line[: room - 3].rsplit(' ', 1)[0].rstrip()} ..")
                 if whole and "results" in item:
                     print("", textwrap.fill(f"{item['reference']}: {item['statement']}", room), "", sep="\n")
                 for one in item.get("results", ()) if whole else ():
                     print(f"  {short(one)}  {one['typed'] or 'as shipped'}  {one['record']}")
-
-
-def _mark(item: Mapping[str, Any]) -> str:
-    if not item["claims"]:
-        return "+" if item["done"] else "\u00b7"
-    return joint_sign(item["claims"])
 
 
 def _title(item: Mapping[str, Any]) -> str:

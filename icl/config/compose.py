@@ -11,7 +11,7 @@ import contextlib
 import copy
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, OverrideType
+from hydra.core.override_parser.types import OverrideType
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
@@ -116,7 +116,15 @@ def compose_options_once(loader: ConfigLoader) -> None:
 
     def load_sweep_config(master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         read = OverridesParser.create(loader).parse_overrides(sweep_overrides)
-        values = [one for one in read if _is_value(one, groups)]
+        values = [
+            one
+            for one in read
+            if one.type == OverrideType.CHANGE
+            and one.package is None
+            and one.key_or_group not in groups
+            and "/" not in (key := str(one.key_or_group))
+            and not key.startswith("hydra.")
+        ]
         same = tuple(str(one.key_or_group if one in values else one.input_line) for one in read)
         if same not in composed:
             composed[same] = compose_job(master_config, sweep_overrides)
@@ -131,12 +139,6 @@ def compose_options_once(loader: ConfigLoader) -> None:
         return cfg
 
     loader.load_sweep_config = load_sweep_config  # type: ignore[method-assign]
-
-
-def _is_value(override: Override, groups: Set[str]) -> bool:
-    key = str(override.key_or_group)
-    is_option = override.package is not None or key in groups or "/" in key or key.startswith("hydra.")
-    return override.type == OverrideType.CHANGE and not is_option
 
 
 def _leave_out_what_is_anothers(cfg: DictConfig, typed: Sequence[str], loader: ConfigLoader) -> None:

@@ -9,12 +9,10 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any
 
 from icl.errors import InputError, nearest
 
-T = TypeVar("T")
 _UNIFIED = "lightning.pytorch."
 
 
@@ -58,15 +56,3 @@ def instantiate(key: str, node: Mapping[str, Any], **given: Any) -> Any:
         raise
     except (TypeError, ValueError) as error:
         raise InputError(f"{key}: {cls.__name__} refuses its settings: {error}") from error
-
-
-def settings_of(cls: type[T], key: str, node: Mapping[str, Any]) -> T:
-    """Build a dataclass of settings from `node`, every key of which is a field."""
-    known = [f.name for f in fields(cls)]  # type: ignore[arg-type]
-    for name in node:
-        if name not in known:
-            raise InputError(f"{key}.{name}: no such key; must be one of {', '.join(known)}")
-    try:
-        return cls(**node)
-    except TypeError as error:
-        raise InputError(f"{key}: {error}") from None

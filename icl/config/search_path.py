@@ -23,9 +23,8 @@ from typing import Any
 from icl.errors import InputError, nearest, one_line, suggest
 from icl.resolver import SCALES
 
-__all__ = ["SCALES", "TORCHRUN", "ConfigDirs", "conf_dir"]
+__all__ = ["SCALES", "ConfigDirs", "conf_dir"]
 
-TORCHRUN = "TORCHELASTIC_RUN_ID"  # is in the environment of what torchrun has started
 LOCAL = Path("local", "default.yaml")  # in a folder of configs: settings of one machine
 _MOST_CHOICES_SHOWN = 24
 

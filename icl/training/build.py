@@ -13,7 +13,6 @@ import torch
 from pytorch_lightning.loggers import Logger
 
 from icl.config import instantiate, target_class
-from icl.config.objects import settings_of
 from icl.config.train_config import TrainConfig
 from icl.errors import InputError, nearest
 from icl.models import Transformer
@@ -21,7 +20,7 @@ from icl.tasks.law import Law
 from icl.training.hooks import in_order
 from icl.training.load import law_and_model
 from icl.training.optimizers import OptimizerSpec
-from icl.training.settings import LoopConfig, RunComponents, TrainerConfig, make_trainer
+from icl.training.settings import RunComponents, TrainerConfig, make_trainer
 
 OURS = {  # options of pl.Trainer, and what sets them in a run
     "max_epochs": "train.steps",
@@ -39,7 +38,7 @@ def build_parts(config: TrainConfig, built: tuple[Law, Transformer] | None = Non
         law=law,
         model=model,
         optimizer=build_optimizer(config.optimizer),
-        train=settings_of(LoopConfig, "train", config.train),
+        train=instantiate("train", {"_target_": "icl.training.settings.LoopConfig", **config.train}),
         trainer=build_trainer_settings(config.trainer),
         callbacks=build_callbacks(config.stored["callbacks"]),
     )

@@ -106,9 +106,6 @@ class Recorder(RunCallback):
             if hasattr(callback, "on_rows"):
                 callback.on_rows(trainer, pl_module, rows)
 
-    def remarks(self, last_rows: Sequence[Row]) -> list[str]:
-        return [sentence for callback in self.own for sentence in callback.remarks(last_rows)]
-
     def keep(self, write: Write, step: int) -> None:
         """Save a checkpoint of each run that goes on."""
         first = self.parts[0].run

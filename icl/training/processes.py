@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from icl.config.search_path import TORCHRUN
 from icl.errors import InputError
 
 _INTERACTIVE = 2**32 - 16  # numbers from here on are of Slurm's steps that are no srun's
@@ -25,7 +24,7 @@ class World(NamedTuple):
 
 def world() -> World:
     env = os.environ
-    if TORCHRUN in env:  # also where srun has started it
+    if "TORCHELASTIC_RUN_ID" in env:  # torchrun's, also where srun has started it
         return World(int(env["WORLD_SIZE"]), int(env["RANK"]), "torchrun")
     step = env.get("SLURM_STEP_ID", "")
     if step.isdigit() and int(step) < _INTERACTIVE and "SLURM_PROCID" in env:
@@ -47,9 +46,7 @@ def rank_of(processes: int, nodes: int) -> int:
         )
     if processes == 1 < here.size and here.by == "torchrun":
         raise InputError(
-            f"trainer.devices=1: torchrun has started {here.size} processes, which would each train the "
-            "whole; trainer.devices says how many of them a node has, trainer.num_nodes how many nodes there "
-            "are"
+            f"trainer.devices=1: torchrun has started {here.size} processes, which would each train the whole"
         )
     if nodes > 1 and here.size == 1:
         raise InputError(

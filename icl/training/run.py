@@ -31,15 +31,13 @@ from icl.training.plan import EnsembleMember, TrainingPlan, TrainResult
 from icl.training.settings import make_trainer
 from icl.training.threads import threads
 
-Outcome = TrainResult | Exception
-
 
 def train_runs(
     parts: Sequence[EnsembleMember],
     ensemble_of: Callable[[Sequence[int]], Ensemble] | None = None,
     *,
     force: bool = False,
-) -> list[Outcome]:
+) -> list[TrainResult | Exception]:
     """Train the runs that are not done, and return each one's result or the exception that prevented it.
 
     `ensemble_of(chosen)` makes one ensemble of several of `parts`. Records are locked in one order
@@ -91,7 +89,7 @@ def _train(parts: Sequence[EnsembleMember], ensemble: Ensemble, step: int) -> No
     """
     plan = ensemble.plan
     recorder, interrupts = Recorder(parts, plan), Interrupts(meets=plan.trainer.processes > 1)
-    loggers = [logger for one in parts[0].observers if len(parts) == 1 for logger in one.loggers()]
+    loggers = [logger for one in parts[0].observers if len(parts) == 1 for logger in one.loggers]
     checkpoints = [part.run.checkpoints[step] for part in parts] if step else []
     with threads(plan.trainer.threads), interrupts, one_checkpoint(checkpoints) as path:
         module = ensemble.build_module()
@@ -110,7 +108,7 @@ def _finish(part: EnsembleMember, recorder: Recorder, module: EnsembleModule) ->
     """Judge the final weights and write the record."""
     if part.history["steps"][-1] != module.total_steps:
         raise RuntimeError("training stopped before train.steps; only complete runs are recorded")
-    remarks = recorder.remarks(part.last_rows())
+    remarks = [sentence for callback in recorder.own for sentence in callback.remarks(part.last_rows())]
     record = part.finish(remarks, {"device": module.trained_on, "kernel": module.kernel})
     for sentence in record.run["notes"][len(remarks) :]:  # remarks are in the document, which is shown
         logging.getLogger(__name__).warning("%s", sentence)

@@ -14,9 +14,7 @@ def test_it_fits_a_screen(args: list[str], capsys: pytest.CaptureFixture[str]) -
     assert main([*args, "--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 24 and max(map(len, lines)) <= 80, (len(lines), max(lines, key=len))
-    assert sum(f"  {one}" in lines for verb in args for one in VERBS[verb] if one[:4] == "icl ") == 3 * len(
-        args
-    )
+    assert all(f"  {one}" in lines for verb in args for one in VERBS[verb] if one.startswith("icl "))
 
 
 @pytest.mark.slow(60)

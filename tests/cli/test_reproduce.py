@@ -20,7 +20,7 @@ def two_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reduce everything to two quick checks."""
     every = blank_entries(ReportRequest("smoke"), ConfigDirs())
     kept = [entry for entry in every if entry.id in ("ahn/lemma1", "ahn/theorem1") and entry.group == "check"]
-    monkeypatch.setattr("icl.jobs.execution.reproduce.blank_entries", lambda *asked: kept)
+    monkeypatch.setattr("icl.jobs.execution.run_many.blank_entries", lambda *asked: kept)
     monkeypatch.setattr("icl.jobs.execution.run_many.ids_of", lambda *asked: [entry.id for entry in kept])
 
 

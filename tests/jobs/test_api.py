@@ -149,7 +149,7 @@ def test_what_is_found_shows_itself_in_a_notebook(outputs: Path) -> None:
 
 
 def test_reproduce_tells_how_far_it_is(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from icl.jobs.execution import reproduce as plan
+    from icl.jobs.execution import run_many as plan
 
     every, heard = plan.blank_entries, []
     monkeypatch.setattr(

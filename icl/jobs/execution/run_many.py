@@ -18,15 +18,16 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from icl.config.compose import compose
+from icl.config.compose import Composed, compose
 from icl.config.search_path import ConfigDirs
-from icl.config.session import Session
+from icl.config.session import Session, parse_session
 from icl.errors import InputError, Unavailable, nearest, one_line, whole
 from icl.events import Event, Listener, Planned, StateChanged, WorkItem, quiet
 from icl.jobs.execution.interruption import in_worker, stay, workers_first
 from icl.jobs.execution.memory import available_bytes
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Document, Request, lookup_or_validate, run_request
+from icl.jobs.stored.report import SHOWN, ReportRequest, blank_entries, build_report, papers_of
 from icl.runs.atomic import DiskFull, Unwritable
 
 _REFUSING = {"unwritable": Unwritable, "full": DiskFull}
@@ -74,6 +75,32 @@ def run_all(
     documents = {f"{k}s": sorted((d for d in made if k in d), key=itemgetter(k)) for k in ids}
     failed, skipped = _told(ended, "failed", "error"), _told(ended, "skipped", "reason")
     return {**documents, "failures": failed, "skipped": skipped, "seconds": time.monotonic() - started}
+
+
+def parse_reproduce(composed: Composed, configs: ConfigDirs) -> tuple[tuple[ReportRequest, int], Session]:
+    """Return what the page will be of, the number of worker processes (none if 1), and the session."""
+    session, settings = parse_session("reproduce", ("only", "jobs"), composed, configs), composed.settings
+    papers, jobs = papers_of(settings["only"], configs), jobs_of(settings["jobs"])
+    return (ReportRequest(settings["scale"], papers), jobs), session
+
+
+def reproduce(asked: tuple[ReportRequest, int], session: Session) -> Document:
+    """Run every check, then every figure with the runs it needs, then write the report. A failure stops
+    nothing else, and the same call continues after an interruption."""
+    (request, jobs), started = asked, time.monotonic()
+    session.info(f"reproduce at scale={request.scale}: looking up stored results")
+    entries, failures, page = blank_entries(request, session.configs), [], None
+    ids = {kind.group: [one.id for one in entries if one.group == kind.group] for kind in SHOWN}
+    try:
+        found = run_all(ids, [f"scale={request.scale}"], session, jobs, one_stops_all=False)
+    finally:  # also of what an interruption leaves
+        try:
+            page = build_report(request, session)[0]["report"]
+        except Exception as error:
+            reason = f"{type(error).__name__}: {one_line(error)}"
+            failures.append({"group": "report", "id": "report", "error": reason})
+    failures = [*found["failures"], *failures]
+    return {**found, "report": page, "failures": failures, "seconds": time.monotonic() - started}
 
 
 def _left(

@@ -115,11 +115,10 @@ class CheckRequest:
 
     def execute(self, session: Session) -> Document:
         records = JsonRecords(session.outputs, "checks")
-        digest = None if session.uses_stale else self.digest
         with records.lock(self.id, self.identity, session.info):
-            stored = None if session.force else records.find(self.id, self.identity, digest)
-            if stored is not None:
-                return self._document(stored, session, cached=True)
+            found = None if session.force else self.lookup(session)
+            if found is not None and found.is_answer:  # by another process
+                return found.document
             made = self.measure(session)
             stored = records.save(self.id, self.identity, self.digest, made, self.roots)
         document = self._document(stored, session, cached=False)
@@ -200,18 +199,13 @@ def of_place(place: str, typed: Mapping[str, Any], config: Mapping[str, Any]) ->
     return found
 
 
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
+def _one_thread() -> contextlib.AbstractContextManager[None]:
     """Compute with one thread of torch, where a statement has imported it: matrices are small."""
-    torch = sys.modules.get("torch")
-    before = torch.get_num_threads() if torch else 1
-    try:
-        if torch:
-            torch.set_num_threads(1)
-        yield
-    finally:
-        if torch:
-            torch.set_num_threads(before)
+    if "torch" not in sys.modules:
+        return contextlib.nullcontext()
+    from icl.training.threads import threads
+
+    return threads(1)
 
 
 def parse(composed: Composed, session: Session) -> CheckRequest:

@@ -26,11 +26,7 @@ class Kind(NamedTuple):
 
 
 CHECK = Kind("check", "checks", "checks")
-KINDS = (
-    CHECK,
-    Kind("experiment", "experiments", "runs"),
-    Kind("figure", "figures", "figures"),
-)
+KINDS = (CHECK, Kind("experiment", "experiments", "runs"), Kind("figure", "figures", "figures"))
 
 
 class CatalogEntry(NamedTuple):
@@ -107,11 +103,6 @@ def own_checks(outputs: Path) -> list[CatalogEntry]:
         for _, said in itertools.islice(stored(outputs, CHECK, id), 1):
             found.append(CatalogEntry(id, "own", said["reference"], title=said["title"], claim=said["claim"]))
     return found
-
-
-def papers(configs: ConfigDirs) -> list[str]:
-    """Return the papers that have a check or a figure."""
-    return sorted({entry.paper for group in ("check", "figure") for entry in entries(group, configs)})
 
 
 def stored(outputs: Path, kind: Kind, id: str) -> Iterator[tuple[Path, dict[str, Any]]]:

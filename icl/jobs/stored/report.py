@@ -49,7 +49,8 @@ def papers_of(only: Any, configs: ConfigDirs) -> tuple[str, ...]:
     listed = [only] if isinstance(only, str) else only
     if not isinstance(listed, list):
         raise InputError(f"only={only}: must be a list of papers")
-    known = catalog.papers(configs)
+    every = [entry for kind in SHOWN for entry in catalog.entries(kind.group, configs)]
+    known = sorted({entry.paper for entry in every})
     return tuple(one_of("only", paper, known) for paper in listed)
 
 

@@ -6,7 +6,6 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 from icl.config.compose import Composed
 from icl.config.search_path import ConfigDirs
@@ -21,7 +20,10 @@ OWN = ("sweep",)
 
 def parse(composed: Composed, configs: ConfigDirs) -> tuple[StoredSweep, Session]:
     session, wanted = parse_session("sweep", OWN, composed, configs), str(composed.settings["sweep"])
-    sweeps = _newest_first(session.outputs)
+    folders, sweeps = stored_sweeps(session.outputs), list[StoredSweep]()  # the newest first
+    for folder in sorted(folders, key=lambda folder: (folder / PLAN).stat().st_mtime_ns, reverse=True):
+        with contextlib.suppress(InputError):  # that cannot be read
+            sweeps.append(read_sweep(folder))
     if wanted == "last":
         if not sweeps:
             raise InputError(f"sweep=last: there is none in {session.outputs}")
@@ -34,16 +36,6 @@ def parse(composed: Composed, configs: ConfigDirs) -> tuple[StoredSweep, Session
     except InputError as error:
         known = [text for sweep in sweeps for text in (title(sweep), str(sweep.folder))]
         raise InputError(f"{error}{nearest(wanted, known)}") from None
-
-
-def _newest_first(outputs: Path) -> list[StoredSweep]:
-    """Return the sweeps that can be read."""
-    folders = stored_sweeps(outputs)
-    found = []
-    for folder in sorted(folders, key=lambda folder: (folder / PLAN).stat().st_mtime_ns, reverse=True):
-        with contextlib.suppress(InputError):
-            found.append(read_sweep(folder))
-    return found
 
 
 def sweep_status(stored: StoredSweep) -> Document:
