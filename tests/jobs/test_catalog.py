@@ -3,20 +3,20 @@
 from pathlib import Path
 
 from icl.config.search_path import ConfigDirs
-from icl.jobs.stored.catalog import KINDS, Kind, listing, stored
+from icl.jobs.stored.catalog import RECORDS, listing, stored
 from tests.records import write_sealed as write
 
-CHECK, EXPERIMENT, FIGURE = KINDS
+CHECK, EXPERIMENT, FIGURE = RECORDS
 JUDGED = ("verdict", "expected")
 
 
 def test_only_finished_records_of_the_very_thing_count(tmp_path: Path) -> None:
-    def found(kind: Kind, id: str) -> list[str] | None:
+    def found(group: str, id: str) -> list[str] | None:
         """Return the verdicts of what was stored last."""
-        newest = next(stored(tmp_path, kind, id), None)
+        newest = next(stored(tmp_path, group, id), None)
         return newest and [one["verdict"] for one in newest[1].get("claims", [newest[1]]) if "verdict" in one]
 
-    assert not any(found(kind, "ahn/fig1") for kind in KINDS)
+    assert not any(found(group, "ahn/fig1") for group in RECORDS)
     check = write(
         tmp_path / "checks/ahn/lemma1/0123456789ab.json", document={"verdict": "holds", "expected": "holds"}
     )

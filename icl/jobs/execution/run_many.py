@@ -90,7 +90,7 @@ def reproduce(asked: tuple[ReportRequest, int], session: Session) -> Document:
     (request, jobs), started = asked, time.monotonic()
     session.info(f"reproduce at scale={request.scale}: looking up stored results")
     entries, failures, page = blank_entries(request, session.configs), [], None
-    ids = {kind.group: [one.id for one in entries if one.group == kind.group] for kind in SHOWN}
+    ids = {group: [one.id for one in entries if one.group == group] for group in SHOWN}
     try:
         found = run_all(ids, [f"scale={request.scale}"], session, jobs, one_stops_all=False)
     finally:  # also of what an interruption leaves

@@ -17,16 +17,7 @@ MOST_RESULTS = 100  # of a check, in its listing
 _HEADER = re.compile(r"^#\s*(paper|title|origin|reference|formula|quote)\s*:\s*(.+)$")
 
 
-class Kind(NamedTuple):
-    """A kind of thing: its config group, what many of it are called, and the folder of its records."""
-
-    group: str
-    plural: str
-    records: str
-
-
-CHECK = Kind("check", "checks", "checks")
-KINDS = (CHECK, Kind("experiment", "experiments", "runs"), Kind("figure", "figures", "figures"))
+RECORDS = {"check": "checks", "experiment": "runs", "figure": "figures"}  # folders, by config group
 
 
 class CatalogEntry(NamedTuple):
@@ -45,20 +36,20 @@ class CatalogEntry(NamedTuple):
 def listing(outputs: Path, configs: ConfigDirs) -> dict[str, list[dict[str, object]]]:
     """Return the document of `icl list`."""
     found: dict[str, list[dict[str, object]]] = {}
-    for kind in KINDS:
-        found[kind.plural] = []
-        users = own_checks(outputs) if kind.group == "check" else []
-        for item in [*entries(kind.group, configs), *users]:
+    for group in RECORDS:
+        found[f"{group}s"] = []
+        users = own_checks(outputs) if group == "check" else []
+        for item in [*entries(group, configs), *users]:
             own = {key: getattr(item, key) for key in ("id", "title", "paper", "origin", "reference")}
-            records = list(itertools.islice(stored(outputs, kind, item.id), MOST_RESULTS))
+            records = list(itertools.islice(stored(outputs, group, item.id), MOST_RESULTS))
             newest = records[0][1] if records else {}
             claims = [_judged(one) for one in newest.get("claims", [newest]) if "verdict" in one]
             verdicts = [one["verdict"] for one in claims]
             done: dict[str, object] = {"done": bool(records), "verdicts": verdicts, "claims": claims}
-            if kind.group == "check":
+            if group == "check":
                 results = [{**_judged(one), "record": str(path)} for path, one in records]
                 done |= {"statement": item.claim, "results": results}
-            found[kind.plural].append(own | done)
+            found[f"{group}s"].append(own | done)
     return found
 
 
@@ -98,21 +89,21 @@ def own_checks(outputs: Path) -> list[CatalogEntry]:
         from icl.checks.files import installed
 
         found = [entry_of_statement(id, cls) for id, cls in installed().items()]
-    for folder in sorted((outputs / CHECK.records).glob("own/*/*")):
-        id = folder.relative_to(outputs / CHECK.records).as_posix()
-        for _, said in itertools.islice(stored(outputs, CHECK, id), 1):
+    for folder in sorted((outputs / "checks").glob("own/*/*")):
+        id = folder.relative_to(outputs / "checks").as_posix()
+        for _, said in itertools.islice(stored(outputs, "check", id), 1):
             found.append(CatalogEntry(id, "own", said["reference"], title=said["title"], claim=said["claim"]))
     return found
 
 
-def stored(outputs: Path, kind: Kind, id: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+def stored(outputs: Path, group: str, id: str) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield path and document of finished records, the newest first, with whatever settings and code; of an
     experiment the first run and {}."""
-    folder = outputs / kind.records / id
-    if kind.group == "experiment":
+    folder = outputs / RECORDS[group] / id
+    if group == "experiment":
         runs = (path for path in folder.glob("*/run.json") if record.find_done(path.parent, None))
         yield from ((path, {}) for path in itertools.islice(runs, 1))
-    places = [folder / scale for scale in SCALES] if kind.group == "figure" else [folder]
+    places = [folder / scale for scale in SCALES] if group == "figure" else [folder]
     paths = [path for place in places for path in (*place.glob("*.json"), *place.glob(f"*/{layout.FIGURE}"))]
     for path in sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True):
         found = json_records.read(path)

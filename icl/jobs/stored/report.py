@@ -28,7 +28,7 @@ from icl.runs.json_records import invalid_reason, read
 from icl.runs.provenance import provenance
 
 OWN = ("only",)
-SHOWN = tuple(kind for kind in catalog.KINDS if kind.group != "experiment")
+SHOWN = ("check", "figure")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def papers_of(only: Any, configs: ConfigDirs) -> tuple[str, ...]:
     listed = [only] if isinstance(only, str) else only
     if not isinstance(listed, list):
         raise InputError(f"only={only}: must be a list of papers")
-    every = [entry for kind in SHOWN for entry in catalog.entries(kind.group, configs)]
+    every = [entry for group in SHOWN for entry in catalog.entries(group, configs)]
     known = sorted({entry.paper for entry in every})
     return tuple(one_of("only", paper, known) for paper in listed)
 
@@ -57,7 +57,7 @@ def papers_of(only: Any, configs: ConfigDirs) -> tuple[str, ...]:
 def build_report(request: ReportRequest, session: Session) -> tuple[Document, ReportContent]:
     """Write the page of all that is stored at this scale; return its document and content."""
     started, overrides = time.monotonic(), [f"scale={request.scale}"]
-    bases = {kind.group: compose(session.configs, kind.group, overrides) for kind in SHOWN}
+    bases = {group: compose(session.configs, group, overrides) for group in SHOWN}
     blank = blank_entries(request, session.configs)
     entries = [_find_result(entry, overrides, bases[entry.group], session) for entry in blank]
     about = {**provenance(), "written": _time(time.time())}  # of the page itself
@@ -68,15 +68,15 @@ def build_report(request: ReportRequest, session: Session) -> tuple[Document, Re
 
     with atomic.writing(session.outputs):  # SCALE.html, and index.html of the scale that has decided most
         document: Document = {"report": str(write_report(session.outputs / "report", content))}
-    for kind in SHOWN:
-        done = [e for e in content.entries if e.group == kind.group and e.document is not None]
-        document[kind.plural] = len(done)
+    for group in SHOWN:
+        done = [e for e in content.entries if e.group == group and e.document is not None]
+        document[f"{group}s"] = len(done)
     return document | {"seconds": time.monotonic() - started}, content
 
 
 def blank_entries(request: ReportRequest, configs: ConfigDirs) -> list[ReportEntry]:
     """Return every check and figure, shipped or the user's own, as one that has not run."""
-    every = [(kind.group, item) for kind in SHOWN for item in catalog.entries(kind.group, configs)]
+    every = [(group, item) for group in SHOWN for item in catalog.entries(group, configs)]
     chosen = [(group, item) for group, item in every if not request.only or item.paper in request.only]
     return [_blank(group, item, request.scale, configs) for group, item in chosen]
 
@@ -132,8 +132,7 @@ def _find_result(
     entry: ReportEntry, overrides: Sequence[str], base: Composed, session: Session
 ) -> ReportEntry:
     """Return the entry with its record at this scale, if there is one, current or stale."""
-    kind = next(kind for kind in SHOWN if kind.group == entry.group)
-    if any(catalog.stored(session.outputs, kind, entry.id)):
+    if any(catalog.stored(session.outputs, entry.group, entry.id)):
         try:
             request, _ = parse_named(entry.group, entry.id, overrides, session.configs, base)
             found = request.lookup(session)
