@@ -85,7 +85,7 @@ REFUSED = [
     ("looped/fig1", {"loops": []}, "loops"),
     ("looped/fig4", {"at_test": 2}, "at_test=2"),
     ("looped/fig2", {"dims": [1]}, "dims"),
-    ("looped/fig2", {"draws": 5}, "draws=5"),
+    ("looped/fig2", {"loops": [6]}, "loops=6: at most 5"),
     ("looped/fig5", {"loops": [1, 2]}, "loops"),
     ("looped/fig5", {"sizes": [-1]}, "sizes"),
     ("lu/fig1", {"dims": [10, 6]}, "figure.dims"),

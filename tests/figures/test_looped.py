@@ -5,7 +5,7 @@ import pytest
 from flint import arb
 
 from icl.figures.looped.fig1 import Fig1
-from icl.figures.looped.fig2 import descend, matrix
+from icl.theory.looped.descent import descend
 from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.looped.weighted import plane_risk
 from tests.figures.bases import base, built
@@ -30,8 +30,8 @@ def test_risks_at_two_covariates_are_those_of_the_quadrature_rule():
 def test_gains_are_those_of_a_descent_on_the_quadrature_rule():
     gain_NL = base("looped/fig2")[1]["gains"].weights["gain_CNL"][0]
     assert gain_NL[0].tolist() == pytest.approx([0, 0, 0.00492], abs=1e-5)
-    steps, rule = EqualSteps(2, 50, 3), plane_risk(50, 3)
-    risk = rule.value(matrix(descend(rule, steps.best), 2))
+    steps, start_DD = EqualSteps(2, 50, 3), np.array([[0.7, -0.2], [0.2, 0.7]])
+    risk = descend(plane_risk(50, 3), start_DD, 500)[1][-1]
     assert gain_NL[2, 2] == pytest.approx(1 - risk / steps.least_risk, rel=1e-5)
 
 
