@@ -11,7 +11,7 @@ from icl.cli import main
 from icl.config import conf_dir
 from icl.verdicts import error_of
 from tests.documents import read
-from tests.figures.drawn import faults
+from tests.drawn import faults
 
 
 def named(group: str) -> list[str]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from icl.figures.runner import Runner
 
 Panels = Mapping[str, "Axes"]
+WIDEST = 10.2  # inches, where no width is asked for
 READABLE = 0.8  # of a panel's width; one that would be narrower goes into a further row
 
 
@@ -39,7 +40,7 @@ class Layout:
     def create(self) -> tuple[Picture, dict[str, Axes]]:
         """Return a figure, as wide as asked for, and its axes by panel."""
         widths = [*self.widths] or [self.size[0]] * (self.columns or len(self.panels))
-        width = current().width or sum(widths)
+        width = current().width or min(sum(widths), WIDEST)
         cut = _lines(widths, width)
         longest, lines = max(cut, key=sum), cut * -(-len(self.panels) // len(widths))
         height = self.size[1] * (1 if self.widths else min(width / sum(longest), 1.5))

@@ -113,8 +113,9 @@ def _dashed() -> dict[str, Any]:
 
 
 def note(axes: Axes, text: str, loc: str = "upper right") -> None:
-    """Write words into a corner of a panel, such as what was not trained to its end."""
-    axes.add_artist(AnchoredText(text, loc, frameon=False, prop={"size": "medium", "color": RED}))
+    """Write words, if any, into a corner of a panel, such as what was not trained to its end."""
+    if text:
+        axes.add_artist(AnchoredText(text, loc, frameon=False, prop={"size": "medium", "color": RED}))
 
 
 def mark(figure: Figure, text: str) -> None:

@@ -13,23 +13,61 @@ from icl.figures.ahn.fig2 import Fig2
 from icl.figures.ahn.fig3 import Fig3
 from icl.figures.ahn.fig4 import Fig4
 from icl.figures.ahn.fig5 import Fig5
-from icl.figures.ahn.fig6 import Fig6
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from tests.figures.bases import COMPONENTS, CONTEXTS, SCALES, base, built
-from tests.figures.conftest import SEEDS
 from tests.records import FakeRunner, mark, record
 
-I_DD = torch.eye(5, dtype=torch.float64)
+SEEDS, STEPS = [0, 1], [0, 10, 20]
 A_SCALARS, B_SCALARS = (0.539, 1.57, 11.781), (0.297, 0.948)  # near the best point of S at n = 10
 
 
-def test_figure_1_at_the_optimum(trained, law_of_context):
+def law_of(context):
+    return LinearRegression(context=context, task_covariance="inverse").law(SEEDS)
+
+
+def on_s(law, a_RL, b_L=None):
+    """Return A_l = a_l Sigma^-1 and B_l = b_l I of every seed."""
+    a_RL = torch.as_tensor(a_RL, dtype=torch.float64).expand(len(SEEDS), -1)
+    found = {"A": a_RL[..., None, None] * torch.linalg.inv(law.Sigma_RDD)[:, None]}
+    if b_L is not None:
+        b_L = torch.tensor(b_L, dtype=torch.float64)
+        found["B"] = (b_L[:, None, None] * torch.eye(law.dim)).expand(len(SEEDS), -1, -1, -1)
+    return found
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """Return what makes a finished run that began at small weights and went in a straight line to these."""
+
+    def make(law, end, name="0" * 12, **metrics):
+        contexts = list(law.context_R) if len(set(law.context_R)) > 1 else law.context_R[0]
+        task = {"_target_": "icl.tasks.LinearRegression", "context": contexts, "task_covariance": "inverse"}
+        model = {"_target_": f"icl.models.Sparse{''.join(end)}", "layers": end["A"].shape[1]}
+        arrays = {key: M.numpy() for key, M in end.items()}
+        start = {key: 1e-4 * np.random.default_rng(7).standard_normal(M.shape) for key, M in arrays.items()}
+        for key, M in [*arrays.items()]:
+            line = [(1 - t / STEPS[-1]) * start[key] + t / STEPS[-1] * M for t in STEPS]
+            arrays[f"{key}_history"] = np.stack(line, 1)
+        arrays |= {"Sigma": law.Sigma_RDD.numpy(), "Sigma_w": law.Sigma_w_RDD.numpy(), "U": law.U_RDD.numpy()}
+        path = tmp_path / name
+        path.mkdir(exist_ok=True)
+        (path / "config.yaml").write_text(yaml.safe_dump({"task": task, "model": model}))
+        np.savez(path / "weights.npz", context=np.array(law.context_R), history_steps=STEPS, **arrays)
+        return RunRecord(path, mark(name, SEEDS) | {"metrics": metrics})
+
+    return make
+
+
+def exact_of(figure, run):
+    return figure.runs(FakeRunner(lambda *asked: run, "laptop"))["exact"].weights
+
+
+def test_figure_1_at_the_optimum(trained):
     """Compare words of Wishart moments at the weights with the polynomial on S, and at no weights."""
-    law, a_L = law_of_context(20), torch.from_numpy(InvariantRisk(5, 20, 3).optimum().a_L)
-    A_RLDD = a_L[[1, 0, 2], None, None] * torch.linalg.inv(law.Sigma_RDD)[:, None]
-    exact = Fig1().runs(trained(law, {"A": A_RLDD}))["exact"].weights
+    law, a_L = law_of(20), InvariantRisk(5, 20, 3).optimum().a_L
+    exact = exact_of(Fig1(), trained(law, on_s(law, a_L[[1, 0, 2]])))
     inverse = np.array([1, 1, 4, 16, 1.0])
     off = np.linalg.norm(inverse - inverse.mean()) / np.linalg.norm(inverse)
     assert np.allclose(exact["dist_inverse_R"], off)
@@ -38,17 +76,13 @@ def test_figure_1_at_the_optimum(trained, law_of_context):
     assert np.allclose(exact["white_RLDD"], exact["a_RL"][..., None, None] * np.eye(5), atol=1e-9)
 
 
-def test_figure_3_on_s(trained, law_of_context, monkeypatch):
+def test_figure_3_on_s(trained, monkeypatch):
     """On S the weights are their own projection, and both see the same prompts; where the risk is tame
     batches show it."""
     monkeypatch.setattr(weights_of, "BATCH", 4000)
-    law = law_of_context(10)
-    a_L, b_L = (torch.tensor(s, dtype=torch.float64)[:, None, None] for s in (A_SCALARS, B_SCALARS))
-    on_s = {"A": -a_L * torch.linalg.inv(law.Sigma_RDD)[:, None], "B": b_L * I_DD.expand(2, 1, 5, 5)}
-    exact, tame = (
-        Fig3(starts=16, batches=2).runs(trained(law, {k: size * M for k, M in on_s.items()}))["exact"].weights
-        for size in (1.0, 0.2)
-    )
+    law, figure = law_of(10), Fig3(starts=16, batches=2)
+    ends = [on_s(law, [-size * a for a in A_SCALARS], [size * b for b in B_SCALARS]) for size in (1.0, 0.2)]
+    exact, tame = (exact_of(figure, trained(law, end, str(i))) for i, end in enumerate(ends))
     beta_L = np.multiply(A_SCALARS[:2], B_SCALARS)
     assert np.allclose(exact["a_RL"], A_SCALARS) and np.allclose(exact["beta_RL"], beta_L)
     family = InvariantRisk(5, 10, 3, with_b=True)
@@ -98,24 +132,6 @@ def test_intervals_are_the_sign_tests_and_the_normal_one(count):
         assert losses.mean_interval(sample)[::2] == pytest.approx(ends)
 
 
-def make_law(context=8):
-    return LinearRegression(context=context, task_covariance="inverse").law(SEEDS)
-
-
-def make_run(path, law, weights, metrics=None):
-    """Return a finished run of sparse_ab with these weights."""
-    contexts = list(law.context_R) if len(set(law.context_R)) > 1 else law.context_R[0]
-    task = {"_target_": "icl.tasks.LinearRegression", "context": contexts, "task_covariance": "inverse"}
-    model = {"_target_": "icl.models.SparseAB", "layers": weights["A"].shape[1], "path": "gram"}
-    path.mkdir(exist_ok=True)
-    (path / "config.yaml").write_text(yaml.safe_dump({"task": task, "model": model}))
-    arrays = {name: tensor.numpy() for name, tensor in weights.items()}
-    law_arrays = {"Sigma": law.Sigma_RDD.numpy(), "Sigma_w": law.Sigma_w_RDD.numpy(), "U": law.U_RDD.numpy()}
-    np.savez(path / "weights.npz", context=np.array(law.context_R), **arrays, **law_arrays)
-    run = {"seeds": SEEDS, "fingerprint": "f" * 12, "digest": "d", "attempt": 1, "metrics": metrics}
-    return RunRecord(path, run)
-
-
 def test_steps_are_searched_on_other_contexts_near_the_optimum_and_shared_at_the_same_length():
     seeds = [*SEEDS, 5]
     law = LinearRegression(context=[20, 6, 20], task_covariance="inverse").law(seeds)
@@ -146,16 +162,13 @@ def test_best_values_and_the_published_baseline():
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_weights_that_are_pgd_have_its_losses(tmp_path, monkeypatch, layers):
-    """Apply Lemma 1 through the store, few contexts at a time: A_l = -eta_l Sigma^{-1}, B = 0 in the sign of
-    (11). OLS of minimum norm in whitened coordinates has loss max(d - N, 0) on every context."""
+def test_weights_that_are_pgd_have_its_losses(trained, monkeypatch, layers):
+    """Apply Lemma 1 few contexts at a time. OLS of minimum norm in whitened coordinates has loss max(d - N,
+    0) on every context."""
     monkeypatch.setattr(losses, "CHUNK", 3)
-    law = make_law(context=[8, 3])
+    law = law_of([8, 3])
     eta_RL = losses.search_steps(law, losses.contexts(law, SEEDS, "search", 50), layers)["pgd_steps"]
-    weights = {"A": -eta_RL[..., None, None] * torch.linalg.inv(law.Sigma_RDD)[:, None]}
-    if layers > 1:
-        weights["B"] = torch.zeros(2, layers - 1, 5, 5, dtype=torch.float64)
-    run = make_run(tmp_path, law, weights)
+    run = trained(law, on_s(law, -eta_RL, [0.0] * (layers - 1)))
     arrays = losses.comparison([run], run, 7, 50, 0)
     np.testing.assert_allclose(arrays["mean_trained"], arrays["mean_pgd_steps"], rtol=1e-8)
     np.testing.assert_array_equal(arrays["median_plain"], arrays["median_trained"])
@@ -163,14 +176,11 @@ def test_weights_that_are_pgd_have_its_losses(tmp_path, monkeypatch, layers):
     assert arrays["context"].tolist() == [8, 3] and arrays["layers"].tolist() == [layers] * 2
 
 
-def test_the_weighted_mean_is_the_exact_risk(tmp_path):
+def test_the_weighted_mean_is_the_exact_risk(trained):
     """Compare three layers of (11) on S, whose mean loss plain contexts miss, with the polynomial of theory,
     within 99.9 % intervals."""
-    law = make_law(context=[10, 4])
-    a_L, beta_L = [0.7, 0.9, 1.1], [0.2, 0.3]
-    A_RLDD = torch.stack([-a * torch.linalg.inv(law.Sigma_RDD) for a in a_L], dim=1)
-    B_RLDD = torch.stack([beta / a * I_DD.expand(2, 5, 5) for beta, a in zip(beta_L, a_L, strict=False)], 1)
-    run = make_run(tmp_path, law, {"A": A_RLDD, "B": B_RLDD})
+    law, a_L, beta_L = law_of([10, 4]), [0.7, 0.9, 1.1], [0.2, 0.3]
+    run = trained(law, on_s(law, [-a for a in a_L], np.divide(beta_L, a_L[:2])))
     for draws in (0, 2):
         arrays = losses.comparison([run], run, 3000, 20, draws)
         for r, n in enumerate(law.context_R):
@@ -180,28 +190,13 @@ def test_the_weighted_mean_is_the_exact_risk(tmp_path):
     assert len(set(arrays["exact_pgd_one"])) == 2
 
 
-def test_of_each_seed_the_start_of_least_loss_counts(tmp_path):
-    law, runs = make_law(), []
+def test_of_each_seed_the_start_of_least_loss_counts(trained):
+    law, runs = law_of(8), []
     for k, by_seed in enumerate(([2.0, 1.0], [1.0, np.nan], [3.0, 0.5])):
-        weights = {"A": torch.full((2, 2, 5, 5), float(k)), "B": torch.full((2, 1, 5, 5), float(k))}
-        ends = {"loss": {"by_seed": dict(zip(map(str, SEEDS), by_seed, strict=True))}}
-        runs.append(make_run(tmp_path / str(k), law, weights, ends))
+        end = {name: torch.full((2, layers, 5, 5), float(k)) for name, layers in (("A", 2), ("B", 1))}
+        runs.append(trained(law, end, str(k), loss={"by_seed": dict(zip("01", by_seed, strict=True))}))
     best = losses.best_start(runs)
-    assert [best["A"][r].mean() for r in (0, 1)] == [best["B"][r].mean() for r in (0, 1)] == [1, 2]
-
-
-# Runs that are asked for
-
-
-class Asked(FakeRunner):
-    """A runner whose runs have two seeds, and which stores nothing."""
-
-    def __init__(self, scale="smoke"):
-        made = record(run=mark("f", [4, 7]), config={"task": {"context": 9}})
-        super().__init__(lambda *asked: made, scale)
-
-    def store(self, name, science, compute):
-        return name
+    assert [best[name][r].mean() for name in "AB" for r in (0, 1)] == [1, 2] * 2
 
 
 SIXTH = {"context": [2, 4, 20], "seeds": [0, 1], "contexts_per_run": 2, "lr": 0.01, "lr_below_5": 0.001}
@@ -215,7 +210,7 @@ OVERRIDES = {
     "train.steps": 400, "train.log_every": 2,
 }  # fmt: skip
 LBFGS = ("ahn/theorem4_lbfgs", {"task.context": 20})
-REQUESTS = [
+REQUESTS = [  # a figure, the scale, the runs it asks for, and names of its records where they are not two
     (Fig1(), "smoke", [("ahn/theorem3", {})]),
     (Fig2(**GIVEN), "smoke", [("ahn/theorem3", OVERRIDES)]),
     (Fig4(context=20), "paper", [("ahn/theorem4", {"task.context": 20})]),
@@ -232,9 +227,10 @@ REQUESTS = [
 
 @pytest.mark.parametrize(("figure", "scale", "asked"), REQUESTS)
 def test_the_right_runs_are_asked_for(figure, scale, asked):
-    runner = Asked(scale)
+    runner = FakeRunner(lambda *asked: record(run=mark("f", [4, 7]), config={"task": {"context": 9}}), scale)
+    runner.store = lambda *given: None
     records = figure.runs(runner)
     assert runner.asked == asked
-    if isinstance(figure, Fig6):
+    if figure is REQUESTS[4][0]:
         kinds = ("trained_N{}_0", "trained_N{}_1", "plain_N{}", "losses_N{}")
         assert list(records) == [kind.format(label) for label in ("2_4", "20") for kind in kinds]

@@ -28,6 +28,12 @@ from tests.records import FakeRunner, mark, record
 SEEDS, MASKS = [0, 4], ("unmasked", "masked")
 
 
+@pytest.fixture(autouse=True)
+def runs_without_a_folder(monkeypatch):
+    for module in ("logistic", "regression"):
+        monkeypatch.setattr(f"icl.figures.giannou.{module}.restored", lambda run: run)
+
+
 def test_depths_are_compared_with_the_line_between_steps():
     figure, records = base("giannou/fig1")
     gap_LTR = records["losses"].weights["gap_LTR"]
@@ -48,8 +54,7 @@ def untrained_encoder(experiment, overrides):
     return record(run=mark(settings["layers"], SEEDS), law=law, transformer=model.requires_grad_(False))
 
 
-def test_logistic_losses_are_those_of_the_outputs(monkeypatch):
-    monkeypatch.setattr("icl.figures.giannou.logistic.restored", lambda run: run)
+def test_logistic_losses_are_those_of_the_outputs():
     figure = Fig1([2, 1], SEEDS, dim=3, context=8, mu=0.1, newton_steps=3, inversion_steps=5, prompts=40)
     records = figure.runs(FakeRunner(untrained_encoder))
     assert [*records] == ["L=1", "L=2", "losses"]
@@ -86,13 +91,7 @@ def untrained(experiment, asked):
     return record(run=mark(experiment, SEEDS), transformer=model.requires_grad_(False))
 
 
-@pytest.fixture
-def restored(monkeypatch):
-    """Restore a run that has no folder."""
-    monkeypatch.setattr("icl.figures.giannou.regression.restored", lambda run: run)
-
-
-def test_losses_of_figure_2(restored):
+def test_losses_of_figure_2():
     """Ask for every depth, masked and not, from random weights and from the family's best point; a stack has
     that point's loss where it begins there, and predicts nothing where it is not trained."""
     runner = FakeRunner(untrained)
@@ -130,7 +129,7 @@ def test_no_run_begins_where_noise_takes_the_loss_away(dim, context, scalars, no
     assert [asked["model.init_std"] for _, asked in runner.asked] == [noise] * (noise is not None)
 
 
-def test_a_stack_that_grew(monkeypatch):
+def test_a_stack_that_grew():
     """Take the first layers after a depth, and of each seed the start that went on."""
     families = {}
     for step in (0, 3, 4, 8):
@@ -139,7 +138,6 @@ def test_a_stack_that_grew(monkeypatch):
     stored = [(step, LinearTransformer(family.requires_grad_(False))) for step, family in families.items()]
     config = {"callbacks": {"growth": {"every": 4, "first": 2, "starts": 3}}}
     run = record(run=mark("grown", range(6)), config=config, stored_models=lambda: stored)
-    monkeypatch.setattr("icl.figures.giannou.regression.restored", lambda run: run)
     for depth, step in ((2, 4), (3, 8)):
         stack = Stack(run, depth, 3)
         assert stack.transformer.parametrization.layers == depth and stack.seeds == 2
@@ -167,7 +165,7 @@ def test_which_run_grows():
     assert runner.asked[-1][1]["callbacks.growth.first"] == 1 and runner.asked[-1][1]["train.steps"] == 20
 
 
-def test_runs_of_figures_8_and_9(restored):
+def test_runs_of_figures_8_and_9():
     more = {"prompts": 200, "conditions": [1.0, 4.0], "noises": [0.5]}
     size = SIZE | {"layers": [1, 2]}
     for figure in (Fig8(**size, **more), Fig9(**size, **more, conditioned_steps=10)):
@@ -176,7 +174,7 @@ def test_runs_of_figures_8_and_9(restored):
         assert [claim.verdict for claim in figure.claims(records)] == ["undecided"]
 
 
-def test_outputs_by_two_routes(restored):
+def test_outputs_by_two_routes():
     """Compare Gram matrices and tokens; the masked outputs are affine, the others not."""
     size = SIZE | {"layers": [1, 2]}
     figure = Fig5(**size, contexts=100, tokens=20, **LAYERNORM)

@@ -12,10 +12,7 @@ from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.figures.arrays import metric
 from icl.figures.xie.fig1 import Fig1
-from icl.figures.xie.fig2 import Fig2
-from icl.figures.xie.fig3 import Fig3
-from icl.figures.xie.fig4 import Fig4
-from icl.figures.xie.fig5 import Fig5, descent_gradients, input_gradients
+from icl.figures.xie.fig5 import descent_gradients, input_gradients
 from icl.figures.xie.runs import risks
 from icl.jobs.requests.figure import FigureRunner
 from icl.jobs.requests.train import parse as train_request
@@ -24,23 +21,22 @@ from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.xie.initial_guess import gd_risk, lost_slope
+from tests.figures.bases import built
 from tests.records import FakeRunner, mark, record
 
 SIZE = {"dim": 3, "context": 5, "seeds": [0, 4]}
 SHORT = {"minibatch_steps": 6, "minibatch_size": 32}
+NONE = {"squared_norms": [0, 4.0], "minibatch_squared_norms": []}
+LAST = {"squared_norms": [0, 4], "minibatch_squared_norms": [4], "alignment_squared_norm": 4, "prompts": 4000}
 SMALL = {
-    "fig1": Fig1(**SIZE, squared_norms=[4, 0]),
-    "fig2": Fig2(**SIZE, **SHORT, heads=[4, 1, 3], squared_norm=4, minibatch_heads=[1]),
-    "fig3": Fig3(**SIZE, **SHORT, heads=4, squared_norms=[0, 4.0], minibatch_squared_norms=[]),
-    "fig4": Fig4(**SIZE, heads=4, squared_norms=[0, 4], squared_biases=[0, 1]),
-    "fig5": Fig5(
-        **SIZE,
-        **SHORT,
-        squared_norms=[0, 4],
-        minibatch_squared_norms=[4],
-        alignment_squared_norm=4,
-        prompts=4000,
-    ),
+    name: built(f"xie/{name}", **SIZE, **settings)
+    for name, settings in {
+        "fig1": {"squared_norms": [4, 0]},
+        "fig2": {**SHORT, "heads": [4, 1, 3], "squared_norm": 4, "minibatch_heads": [1]},
+        "fig3": {**SHORT, "heads": 4, **NONE},
+        "fig4": {"heads": 4, "squared_norms": [0, 4], "squared_biases": [0, 1]},
+        "fig5": {**SHORT, **LAST},
+    }.items()
 }
 
 
@@ -51,48 +47,41 @@ def test_figures_share_their_runs():
         runner.store = lambda name, *given: name
         figure.runs(runner)
         asked[name] = runner.asked
-    assert asked["fig2"][2] == asked["fig3"][1]  # four heads, |w*|^2 = 4, on the population risk
-    assert asked["fig2"][0] == asked["fig1"][1]  # one head
-    assert asked["fig4"][0] == asked["fig4"][2] == asked["fig3"][0], (
-        "no guess is no guess, whichever is varied"
-    )
+    assert asked["fig2"][2] == asked["fig3"][1], "four heads, |w*|^2 = 4, on the population risk"
+    assert asked["fig2"][0] == asked["fig1"][1], "one head"
+    assert asked["fig4"][0] == asked["fig4"][2] == asked["fig3"][0], "no guess, whichever is varied"
     shared = [run for run in asked["fig5"] if run in asked["fig1"]]
-    assert shared == [*asked["fig1"][2:], asked["fig1"][3]]  # y_q-LSA, and again for panel (b)
+    assert shared == [*asked["fig1"][2:], asked["fig1"][3]], "y_q-LSA, and again for panel (b)"
     assert len(asked["fig3"]) == 2 and not any("train.batch" in overrides for _, overrides in asked["fig3"])
+
+
+def overrides(size, **squares):
+    return [f"{key}={value}" for key, value in size._overrides(**squares).items()]
 
 
 @pytest.mark.parametrize(("scale", "seeds"), [("laptop", [0, 1, 2]), ("paper", [0, 1, 2, 3, 4])])
 def test_a_figures_run_is_that_of_the_experiment(scale, seeds):
     """Find with `icl train experiment=xie/heads` what Figures 2 and 3 trained, and the other way round."""
-    overrides = Fig1(dim=10, context=10, seeds=seeds, squared_norms=[0, 1])._overrides(prior=10.0) | {
-        "model.heads": 11
-    }
-    settings = [f"{key}={value}" for key, value in overrides.items()]
+    settings = overrides(Fig1(dim=10, context=10, seeds=seeds, squared_norms=[0, 1]), prior=10.0)
 
     def identity(*more):
-        composed = compose(
-            ConfigDirs(), "train", ["experiment=xie/heads", f"scale={scale}", "logger=none", *more]
-        )
-        return train_request(composed, Session(Path("/nowhere"))).identity
+        given = ["experiment=xie/heads", f"scale={scale}", "logger=none", *more]
+        return train_request(compose(ConfigDirs(), "train", given), Session(Path("/nowhere"))).identity
 
-    assert identity(*settings) == identity()
+    assert identity(*settings, "model.heads=11") == identity()
 
 
-@pytest.mark.parametrize(
-    ("squares", "error"),
-    [
-        ({"prior": 4.0}, 4),
-        ({"guess": 9.0}, 9),
-        ({"bias": 16.0}, 16),
-        ({"prior": 4.0, "guess": 9.0, "bias": 16.0}, 17),
-    ],
-)
+ALONE = ({"prior": 4.0}, 4), ({"guess": 9.0}, 9), ({"bias": 16.0}, 16)
+TOGETHER = {"prior": 4.0, "guess": 9.0, "bias": 16.0}, 17
+
+
+@pytest.mark.parametrize(("squares", "error"), [*ALONE, TOGETHER])
 def test_settings_are_squares_and_runs_take_their_roots(squares, error):
     """Compare with the exact risk of the same prompts: gaps of 2 (|w* - v|^2 + b^2) / (dC + 2)."""
     size = SMALL["fig1"]
     names = {"prior": "prior_mean_norm", "guess": "guess_vector_norm", "bias": "guess_bias"}
-    overrides = size._overrides(**squares)
-    assert all(overrides[f"task.{names[key]}"] == value**0.5 for key, value in squares.items())
+    found = size._overrides(**squares)
+    assert all(found[f"task.{names[key]}"] == value**0.5 for key, value in squares.items())
     least = size.risk(**squares).convex_bound().value
     assert least == pytest.approx(gd_risk(3, 5) + 2 * error / 17, rel=1e-10)
 
@@ -100,14 +89,9 @@ def test_settings_are_squares_and_runs_take_their_roots(squares, error):
 @pytest.mark.parametrize("name", ["heads", "yq_lsa"])
 def test_covariates_are_white_at_any_dim(name):
     """Set dim 5, whose default is ahn's Sigma: the exact lines would not be those of the runs."""
-    settings = [
-        f"{key}={value}"
-        for key, value in Fig1(dim=5, context=5, seeds=[0], squared_norms=[0, 1])
-        ._overrides(prior=1.0)
-        .items()
-    ]
-    composed = compose(ConfigDirs(), "train", [f"experiment=xie/{name}", "scale=laptop", *settings])
-    law = instantiate("task", composed.settings["task"]).law([0])
+    size = Fig1(dim=5, context=5, seeds=[0], squared_norms=[0, 1])
+    given = [f"experiment=xie/{name}", "scale=laptop", *overrides(size, prior=1.0)]
+    law = instantiate("task", compose(ConfigDirs(), "train", given).settings["task"]).law([0])
     assert torch.equal(law.Sigma_RDD[0], torch.eye(5, dtype=torch.float64)) and law.read_out == 1
 
 
@@ -133,20 +117,19 @@ def test_risks_are_exact_however_a_run_was_trained(trained):
     assert {0, 40} <= set(shared.tolist())
     np.testing.assert_allclose(risks(run)[:, at_S], loss_ST[:, at_T], rtol=1e-12)
     np.testing.assert_allclose(risks(short)[:, -1], metric(short, "exact_risk")[1][:, -1], rtol=1e-12)
-    assert np.abs(metric(short, "loss")[1][:, 0] / risks(short)[:, 0] - 1).max() > 1e-2  # a batch of 32
+    assert np.abs(metric(short, "loss")[1][:, 0] / risks(short)[:, 0] - 1).max() > 1e-2, "a batch of 32"
 
 
 def test_the_exact_lines_are_the_closed_forms_and_no_weights_are_below(trained):
     gd, slope = 3 * 4 / (5 + 4), 2 / (3 * 5 + 2)
     gap, heads, guesses = (trained[name]["exact"].weights for name in ("fig1", "fig2", "fig4"))
-    assert gap["norm_G"][[0, -1]].tolist() == [0, 2]
+    assert gap["norm_G"][[0, -1]].tolist() == [0, 2] and heads["heads_X"].tolist() == [1, 3, 4]
     np.testing.assert_allclose(gap["any_heads_G"], gd + slope * gap["norm_G"] ** 2, rtol=1e-12)
     np.testing.assert_allclose(gap["one_head_X"], gap["one_head_G"][[0, -1]], rtol=1e-6)
     assert gap["gd"] == guesses["gd"] == pytest.approx(gd) and guesses["slope"] == pytest.approx(slope)
     for kind in ("vector", "bias"):
         line_X = gd + slope * guesses[f"{kind}_squared_X"]
         np.testing.assert_allclose(guesses[f"{kind}_any_heads_X"], line_X, rtol=1e-10)
-    assert heads["heads_X"].tolist() == [1, 3, 4]
     np.testing.assert_allclose([*heads["best_X"][1:], heads["any_heads"]], gd + 4 * slope, rtol=1e-10)
     np.testing.assert_allclose(heads["certified_X"][0], gd + 4 * slope + 4 * lost_slope(3, 5, 1), rtol=1e-10)
     assert heads["certified_X"][0] < heads["best_X"][0]
@@ -164,32 +147,28 @@ def test_the_excess_is_the_mean_square_of_the_gradients_difference(trained):
     assert (np.diff(aligned["prediction_SQ"], axis=1) > 0).all()
 
 
-def test_the_gradients_of_eq_7_are_those_of_one_step():
-    """Compute the same step in two ways, and on tokens as a third."""
+def yq_lsa(**weights):
+    """Return one head with its guess, at given weights or at random ones."""
+    family = YqLSA(3, 1, init_std=0.5)
+    family.load(weights) if weights else family.initialise([7])
+    return LinearTransformer(family.requires_grad_(False))
+
+
+def test_the_gradients_of_eq_7_are_those_of_one_step_and_of_autograd():
     law = LinearRegression(3, 5, rotation="none", prior_mean=[1.0, -2.0, 0.5], read_out=1).law([7])
     tokens = law.token_prompts([generator(7, "eval")], 6)
-    eta, w_star_D, (P_PP, Q_PP) = isotropic_step(3, 5), law.mean_RD[0], torch.zeros(2, 4, 4).double()
+    prompt, eta, w_star_D = tokens.gram(), isotropic_step(3, 5), law.mean_RD[0]
+    P_PP, Q_PP = torch.zeros(2, 4, 4).double()
     P_PP[3, :3], P_PP[3, 3], Q_PP[:3, :3] = -eta * w_star_D, eta, torch.eye(3)
-    family = YqLSA(3, 1)
-    family.load({"P": P_PP[None, None], "Q": Q_PP[None, None], "v": w_star_D[None, None, None]})
-    model = LinearTransformer(family.requires_grad_(False))
-    step_RBD = descent_gradients(tokens.gram().gram_RBPP, law.mean_RD, 5)
-    torch.testing.assert_close(
-        step_RBD, input_gradients(model, tokens.gram().gram_RBPP), rtol=1e-12, atol=1e-12
-    )
+    step_RBD = descent_gradients(prompt.gram_RBPP, law.mean_RD, 5)
+    at_step = yq_lsa(P=P_PP[None, None], Q=Q_PP[None, None], v=w_star_D[None, None, None])
+    found_RBD = input_gradients(at_step, prompt.gram_RBPP)
+    torch.testing.assert_close(step_RBD, found_RBD, rtol=1e-12, atol=1e-12)
     x_BND, y_BN = tokens.context_RBNP[0, :, :, :3], tokens.context_RBNP[0, :, :, 3]
     for x_ND, y_N, step_D in zip(x_BND, y_BN, step_RBD[0], strict=True):
         by_hand = w_star_D + 5 / 9 / 5 * ((y_N - x_ND @ w_star_D)[:, None] * x_ND).sum(0)
         torch.testing.assert_close(step_D, by_hand)
-
-
-def test_input_gradients_are_what_autograd_finds():
-    law = LinearRegression(3, 5, rotation="none", prior_mean_norm=1.0, read_out=1).law([7, 8])
-    family = YqLSA(3, 1, init_std=0.5)
-    family.initialise([7, 8])
-    model = LinearTransformer(family.requires_grad_(False))
-    prompt = law.gram_prompts([generator(seed, "eval") for seed in (7, 8)], 4)
-    query_RBP = prompt.query_RBP.clone().requires_grad_()
+    anywhere, query_RBP = yq_lsa(), prompt.query_RBP.clone().requires_grad_()
     moved = type(prompt)(prompt.gram_RBPP, query_RBP, prompt.target_RB, 1)
-    (grad_RBP,) = torch.autograd.grad(model.predict(moved).sum(), query_RBP)
-    torch.testing.assert_close(input_gradients(model, prompt.gram_RBPP), grad_RBP[..., :3])
+    (grad_RBP,) = torch.autograd.grad(anywhere.predict(moved).sum(), query_RBP)
+    torch.testing.assert_close(input_gradients(anywhere, prompt.gram_RBPP), grad_RBP[..., :3])

@@ -25,7 +25,6 @@ from icl.figures.style import (
     ORANGE,
     RED,
     SKY,
-    band,
     exact_line,
     log_axis,
     note,
@@ -39,6 +38,7 @@ from icl.random import generator
 from icl.ranges import MOST_STARTS
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegressionLaw
+from icl.tasks.distances import distance_to_identity
 from icl.tasks.integrated import Tilted
 from icl.tasks.linear_regression import linear_regression
 from icl.theory.ahn.invariant_risk import InvariantRisk
@@ -49,6 +49,7 @@ MAX_LAYERS = 4  # of the exact polynomial with B
 ON_S = 0.1  # where a Dist that 'appears to be decreasing to 0' (section 5.1) has to end
 STILL_FALLING = 0.01  # share by which the loss of fixed prompts falls in the last tenth of a run
 QUANTILE = 3.2905  # 99.9 %, two-sided
+PER_DECADE = 12  # steps shown of each power of ten
 
 
 @dataclass(eq=False)
@@ -127,18 +128,16 @@ class Fig3(TrainingSettings, Figure):
 
     def draw(self, panels: Panels, records: Records) -> None:
         run, plain, arrays = records["run"], records["plain"], records["exact"].weights
-        layers, named = run.A.shape[1], list(panels.items())
-        of_B, (loss, on_plain), of_A = (
-            named[: layers - 1],
-            named[layers - 1 : layers + 1],
-            named[layers + 1 :],
-        )
+        named = list(panels.items())
+        first = run.A.shape[1] - 1  # panel of a loss
+        of_B, (loss, on_plain), of_A = named[:first], named[first : first + 2], named[first + 2 :]
+        blue = r"$B_\ell$, $\Sigma^{1/2}A_\ell\Sigma^{1/2}$"
         for layer, (name, axes) in enumerate(of_B):
-            band(axes, *metric(run, f"dist_B{layer}"), BLUE, r"$B_\ell$, $\Sigma^{1/2}A_\ell\Sigma^{1/2}$")
+            quantiles(axes, *gathered(*metric(run, f"dist_B{layer}")), BLUE, blue)
             axes.set(title=f"({name}) $B_{layer}$", ylim=(0, 1.02))
         for layer, (name, axes) in enumerate(of_A):
-            band(axes, *metric(run, f"dist_preconditioned_A{layer}"), BLUE, "")
-            band(axes, *metric(run, f"dist_plain_A{layer}"), RED, r"$A_\ell$")
+            for kind, color, label in (("preconditioned", BLUE, ""), ("plain", RED, r"$A_\ell$")):
+                quantiles(axes, *gathered(*metric(run, f"dist_{kind}_A{layer}")), color, label)
             exact_line(axes, float(arrays["dist_inverse_R"].mean()), r"$\Sigma^{-1}$")
             axes.set(title=f"({name}) $A_{layer}$", ylim=(0, 1.02))
         for axes in (of_B[0][1], of_A[0][1]):
@@ -155,11 +154,8 @@ class Fig3(TrainingSettings, Figure):
             (on_plain[1], *metric(plain, "risk_on_s"), ORANGE, ""),
             (on_plain[1], *metric(plain, "loss"), SKY, "loss in training on plain prompts"),
         ):
-            quantiles(axes, steps_T, np.quantile(loss_RT, (0, 0.5, 1), axis=0).T, color, label)
-        if unconverged(run):
-            note(loss[1], "not converged")
-        elif max(metric(run, f"dist_B{layer}")[1][:, -1].max() for layer in range(layers - 1)) > ON_S:
-            note(of_B[0][1], "ends off S", "lower left")
+            quantiles(axes, *gathered(steps_T, loss_RT), color, label)
+        note(of_B[0][1], untrained(run, run.B), "lower left")
         for axes in panels.values():
             step_axis(axes, metric(run, "risk_on_s")[0][-1])
         for _, axes in (loss, on_plain):
@@ -262,6 +258,21 @@ class Fig3(TrainingSettings, Figure):
         return where_converged(run, claims)
 
 
+def gathered(steps_T: np.ndarray, y_RT: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return steps at equal distances on a logarithmic axis, and the least, median and largest value over
+    seeds and the steps up to each."""
+    place_T = np.ceil(PER_DECADE * np.log10(np.maximum(steps_T, 0.1)))
+    last_K = np.append(np.flatnonzero(np.diff(place_T)), len(steps_T) - 1)
+    parts = np.split(y_RT, last_K[:-1] + 1, axis=1)
+    return steps_T[last_K], np.array([np.quantile(part, (0, 0.5, 1)) for part in parts])
+
+
+def untrained(run: RunRecord, M_RLDD: np.ndarray) -> str:
+    """Return in a few words what training did not reach, or nothing: on S these are multiples of I."""
+    is_off = (_from_identity(M_RLDD) > ON_S).any()
+    return "not converged" if unconverged(run) else "ends off S" if is_off else ""
+
+
 def unconverged(run: RunRecord) -> str:
     """Return why the run has not converged, or nothing.
 
@@ -289,9 +300,7 @@ def where_converged(run: RunRecord, claims: Sequence[Claim]) -> list[Claim]:
 
 def multiples_of_identity(what: str, letter: str, M_RLDD: np.ndarray, seeds: Sequence[int]) -> Claim:
     """Claim that every matrix is a multiple of I."""
-    mean_RL11 = np.trace(M_RLDD, axis1=2, axis2=3)[..., None, None] / M_RLDD.shape[-1]
-    rest_RLDD = M_RLDD - mean_RL11 * np.eye(M_RLDD.shape[-1])
-    share_RL = np.linalg.norm(rest_RLDD, axis=(2, 3)) / np.linalg.norm(M_RLDD, axis=(2, 3))
+    share_RL = _from_identity(M_RLDD)
     return Claim.of(
         f"{what}: 'the weight pattern matches the stationary point', a multiple of I in every layer",
         {
@@ -301,6 +310,10 @@ def multiples_of_identity(what: str, letter: str, M_RLDD: np.ndarray, seeds: Seq
         exact(share_RL).below(ON_S, f"Dist below {ON_S} in every seed"),
         at_paper="fails",
     )
+
+
+def _from_identity(M_RLDD: np.ndarray) -> np.ndarray:
+    return distance_to_identity(torch.from_numpy(M_RLDD)).numpy()
 
 
 def _risk_on_s(family: InvariantRisk, run: RunRecord) -> np.ndarray:

@@ -19,14 +19,25 @@ from icl.algorithms import ConjugateGradient, GradientDescent, KalmanFilter, Lea
 from icl.errors import InputError, one_of, whole
 from icl.figures.claims import Claim, exact, sampled
 from icl.figures.figure import Figure, Layout, Panels, Records
-from icl.figures.lds.protocol import Protocol, store
+from icl.figures.lds.protocol import Protocol
 from icl.figures.runner import Runner
-from icl.figures.style import BLUE, GREEN, ORANGE, PURPLE, band, exact_curve, exact_line, log_axis
+from icl.figures.style import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    band,
+    exact_curve,
+    exact_line,
+    log_axis,
+    shared_legend,
+)
 from icl.figures.training import KEY
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks.dynamical_system import SETTINGS, gram_prompts
 from icl.tasks.prompts import GramPrompt
+from icl.training.threads import threads
 
 Z = 3.2905  # of a two-sided 99.9 % interval
 ROUNDING = 1e-9  # of a risk
@@ -90,7 +101,7 @@ class Extra(Figure):
             "sequences": self.sequences,
             "seeds": list(protocol.seeds),
         }
-        return store(runner, "lds/extra", science, lambda: self._compare(protocol, parts))
+        return runner.store("lds/extra", science, threads(1)(lambda: self._compare(protocol, parts)))
 
     def _compare(self, protocol: Protocol, parts: Sequence[Mapping[str, RunRecord]]) -> dict[str, np.ndarray]:
         law, streams = protocol.law(1), [generator(0, "eval")]
@@ -132,9 +143,8 @@ class Extra(Figure):
             exact_line(axes, float(of.risk("kalman_W")[-1]), "Kalman filter", linestyle=":")
             axes.set(title=f"setting ({name})", xlabel="window $s$", xticks=of.windows)
             log_axis(axes)
-        first, *_, last = [*panels.values()] * 2
-        first.set_ylabel("test risk")
-        last.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        next(iter(panels.values())).set_ylabel("test risk")
+        shared_legend(panels.values())
 
     def claims(self, records: Records) -> list[Claim]:
         settings = by_setting(records)

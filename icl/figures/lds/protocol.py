@@ -5,8 +5,7 @@ s `window`, T `length`, D `dim` states. R seeds, S stored steps, K = s query ent
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,23 +140,14 @@ class Protocol:
         law the best head, the best one of (13), and the bound for any number of heads."""
         name, run = f"AR{window}", self.train(runner, window)
         science = {**self.science, "window": window, "restarts": RESTARTS}
-        optimum = store(runner, "lds/optimum", science, lambda: _optimum(self.risk(window), window))
+        # on one thread: the matrices are tiny, and threads wait for one another
+        optimum = runner.store(
+            "lds/optimum", science, threads(1)(lambda: _optimum(self.risk(window), window))
+        )
         science = {"run": run.mark, "judged": self.science, "window": window, "seeds": list(self.seeds)}
-        exact = store(runner, "lds/weights", science, lambda: measure_weights(run, self.risk(window), window))
+        measure = threads(1)(lambda: measure_weights(run, self.risk(window), window))
+        exact = runner.store("lds/weights", science, measure)
         return {name: run, f"{name}_exact": exact, f"{name}_optimum": optimum}
-
-
-def store(
-    runner: Runner, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, np.ndarray]]
-) -> RunRecord:
-    """`runner.store` on one thread: the matrices are tiny, and threads wait for one another."""
-
-    @functools.wraps(compute)
-    def alone() -> Mapping[str, np.ndarray]:
-        with threads(1):
-            return compute()
-
-    return runner.store(name, science, alone)
 
 
 def measure_weights(run: RunRecord, risk: QuadraticRisk, window: int) -> dict[str, np.ndarray]:

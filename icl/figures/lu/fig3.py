@@ -16,7 +16,7 @@ from icl.figures.claims import Claim, exact
 from icl.figures.figure import Figure, Layout, Panels, Records
 from icl.figures.lu import simulated as lu
 from icl.figures.runner import Runner
-from icl.figures.style import RED, figure_of
+from icl.figures.style import RED, figure_of, shared_legend
 from icl.progress import track
 from icl.theory.lu.limits import plotted
 
@@ -95,12 +95,13 @@ class Fig3(Figure):
             mesh = axes.pcolormesh(
                 arrays["kappas_K"], arrays["rhos_N"], alpha_NK, norm=norm, cmap="viridis_r", rasterized=True
             )
-            axes.axvline(min(tau, 1), color=RED)
+            axes.axvline(min(tau, 1), color=RED, label=r"$\kappa = \min(\tau, 1)$")
             error = "ICL" if is_new else "IDG"
             axes.set(title=f"({name}) $e_{{{error}}}$, $\\tau$ = {tau:g}", xlabel="tasks $\\kappa = k / d$")
             axes.invert_yaxis()
         figure_of(axes).colorbar(mesh, ax=[*panels.values()], pad=0.02, label="examples $\\alpha$")
         next(iter(panels.values())).set_ylabel("noise $\\rho$")
+        shared_legend(panels.values())
 
     def claims(self, records: Records) -> list[Claim]:
         arrays = records["exact"].weights
