@@ -6,8 +6,8 @@ import pytest
 from icl.errors import InputError
 from icl.look import Look, drawn_as
 from tests.conformance.configs import configs
-from tests.figures.bases import SMALL, STORED, base, built, stored
 from tests.drawn import faults, widths
+from tests.figures.bases import SMALL, STORED, base, built, stored
 
 FIGURES = [config.name for config in configs("figure")]
 DRAWN_ALONE = ("ahn/fig6", "ahn/fig7", "giannou/fig2")  # of which no arrays of the claims are stored
