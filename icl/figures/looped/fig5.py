@@ -68,7 +68,7 @@ class Fig5(Figure):
 
     def layout_of(self, records: Records) -> Layout:
         sizes = records["limits"].weights["sizes_K"]
-        spectra = [rf"({'bcdefgh'[i]}) $\kappa$ = {k:g}" for i, k in enumerate(sizes)]
+        spectra = [rf"({chr(ord('b') + i)}) $\kappa$ = {k:g}" for i, k in enumerate(sizes)]
         return Layout(["(a) gain, d = 2", *spectra], (1.9, 2.1))
 
     def draw(self, panels: Panels, records: Records) -> None:

@@ -8,14 +8,9 @@ from icl.theory.looped.plane import Terms
 from icl.theory.roots import is_positive, near, real_roots
 
 
-def in_h(terms: Terms) -> list[fmpq_poly]:
-    """Return the coefficients of h^2, h^4, .. in f(a I + h H)."""
-    return [terms[at] for at in sorted(terms) if at[0] == 0 and at[1] > 0]
-
-
 def symmetric_are_above(terms: Terms) -> bool:
-    """Return whether each of them is positive for every a: then f(a I + h H) >= f(a I)."""
-    return all(is_positive(poly) for poly in in_h(terms))
+    """Return whether each coefficient of h^2, h^4, .. in f(a I + h H) is positive for every a."""
+    return all(is_positive(poly) for (b, h), poly in terms.items() if b == 0 and h > 0)
 
 
 def scalar_is_least(terms: Terms, best: arb) -> bool:

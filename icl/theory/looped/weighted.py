@@ -23,13 +23,9 @@ class WeightedRisk:
     weight_J: Array
     layers: int
 
-    def terms(self, A_DD: Array) -> Array:
-        """Return the weighted squares, whose sum is the risk."""
-        M_JDD = np.eye(len(A_DD)) - A_DD.T @ self.G_JDD
-        return self.weight_J * np.square(np.linalg.matrix_power(M_JDD, self.layers)).sum((1, 2))
-
     def value(self, A_DD: Array) -> float:
-        return float(self.terms(A_DD).sum())
+        M_JDD = np.eye(len(A_DD)) - A_DD.T @ self.G_JDD
+        return float(self.weight_J @ np.square(np.linalg.matrix_power(M_JDD, self.layers)).sum((1, 2)))
 
     def with_gradient(self, A_DD: Array) -> tuple[float, Array]:
         """Return f and df/dA = -2 sum_j weight_j sum_k G_j M_j^(L-1-k) (M_j^L)^T M_j^k."""
