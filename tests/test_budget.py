@@ -6,7 +6,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ROWS = {  # what each room has today; beside it where it is going
-    "icl/theory": 7125,  # 6600
+    "icl/theory": 7116,  # 6600
     "icl/checks": 7607,  # 7000
     "icl/figures + icl/experiments": 7353,  # 7600
     "icl/tasks + icl/models + icl/algorithms": 6378,  # 6400
@@ -15,7 +15,7 @@ ROWS = {  # what each room has today; beside it where it is going
     "icl/runs": 1462,
     "icl/config + icl/jobs + icl/cli": 4853,  # 3700
     "icl/loggers + icl/levels + icl/report + icl/*.py": 2807,  # 2500
-    "icl": 41571,  # 39300
+    "icl": 41562,  # 39300
     "web": 499,
     "hydra_plugins + scripts": 526,
     "tests": 21547,  # 19500
