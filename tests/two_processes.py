@@ -75,8 +75,8 @@ def by_hand(overrides: Sequence[str], total: int = STEPS) -> list[dict[str, torc
     """Return weights after each step, where a gradient is the mean of those of the two shares."""
     composed = compose(ConfigDirs(), "train", [*tiny_argv(*SHARED, *overrides)[1:]])
     request: Any = parse("train", composed, ConfigDirs())[0]
-    law, model, seeds = request.parts.law, request.parts.model, tuple(request.seeds)
-    callbacks = request.parts.callbacks
+    law, model, seeds = request.components.law, request.components.model, tuple(request.seeds)
+    callbacks = request.components.callbacks
     stages = [callback.stage_law for callback in callbacks]
     growth = next((callback for callback in callbacks if isinstance(callback, Growth)), None)
     family = model.parametrization
@@ -88,9 +88,9 @@ def by_hand(overrides: Sequence[str], total: int = STEPS) -> list[dict[str, torc
     with torch.no_grad():
         for M in by_layer.values():
             M[:, depth:] = 0
-    estimator = make_estimator(request.parts.train.estimator, model, law)
+    estimator = make_estimator(request.components.train.estimator, model, law)
     streams = [
-        PromptStream(estimator, seeds, request.parts.train, torch.float64, 0, (rank, 2), stages=stages)
+        PromptStream(estimator, seeds, request.components.train, torch.float64, 0, (rank, 2), stages=stages)
         for rank in (0, 1)
     ]
     found = []
@@ -101,7 +101,7 @@ def by_hand(overrides: Sequence[str], total: int = STEPS) -> list[dict[str, torc
         gradients = torch.autograd.grad(sum(losses) / 2, list(weights.values()))
         with torch.no_grad():
             for M, gradient in zip(weights.values(), gradients, strict=True):
-                M -= request.parts.optimizer.options["lr"] * gradient
+                M -= request.components.optimizer.options["lr"] * gradient
             if growth is not None and growth.every and (step + 1) % growth.every == 0 and step + 1 < total:
                 depth += 1
                 for name, M in by_layer.items():

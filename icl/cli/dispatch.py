@@ -103,7 +103,7 @@ class Application:
         """Run all checks or figures, or all of one paper."""
         verb, ids = self.verb, {self.verb: run_many.ids_of(self.verb, self.many, self.configs)}
         session = parse_session(verb, OWN[verb], composed, self.configs)
-        jobs = run_many.jobs_of(composed.settings["jobs"])
+        jobs = run_many.worker_count(composed.settings["jobs"])
         with _progress(session, quiet=True) as session:
             self.document = run_many.run_all(ids, self.overrides, session, jobs)
         shown: Callable[..., None] = show.checks if verb == "check" else show.figures

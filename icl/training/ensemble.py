@@ -53,7 +53,7 @@ class Recorder(RunCallback):
     role = "measures"
 
     def __init__(self, parts: Sequence[EnsembleMember], plan: TrainingPlan) -> None:
-        self.parts = parts
+        self.members = parts
         self.own = [callback for callback in plan.callbacks if isinstance(callback, RunCallback)]
         total = plan.train.steps
         rows, kept = range(0, total, plan.train.log_every), log_spaced_steps(total, HISTORY)
@@ -65,18 +65,18 @@ class Recorder(RunCallback):
             part.replicas = slice(stop, stop := stop + len(part.plan.seeds))
 
     def unfinished(self) -> list[EnsembleMember]:
-        return [part for part in self.parts if part.outcome is None]
+        return [part for part in self.members if part.outcome is None]
 
     def state_dict(self) -> dict[str, Any]:
-        return {"runs": [part.state() for part in self.parts]}
+        return {"runs": [part.state() for part in self.members]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        for part, saved in zip(self.parts, state["runs"], strict=True):
+        for part, saved in zip(self.members, state["runs"], strict=True):
             part.restore(saved)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._watched = {*self.row_steps, *self.history_steps}
-        for part in self.parts:
+        for part in self.members:
             part.replay()
             self._watched.update(*(observer.weight_steps for observer in part.observers))
 
@@ -108,8 +108,8 @@ class Recorder(RunCallback):
 
     def keep(self, write: Write, step: int) -> None:
         """Save a checkpoint of each run that goes on."""
-        first = self.parts[0].run
-        if len(self.parts) == 1:
+        first = self.members[0].run
+        if len(self.members) == 1:
             first.save_checkpoint(write, step)
             return
         whole = atomic.temporary(first.path / "checkpoint")
@@ -118,7 +118,7 @@ class Recorder(RunCallback):
             saved = torch.load(whole, weights_only=True)
         finally:
             whole.unlink(missing_ok=True)
-        for number, part in enumerate(self.parts):
+        for number, part in enumerate(self.members):
             if part.outcome is None:
                 share = share_of(saved, number, part.replicas)
                 part.run.save_checkpoint(lambda path, share=share: torch.save(share, path), step)  # type: ignore[misc]

@@ -130,7 +130,7 @@ class EnsembleModule(pl.LightningModule):
         alone = [law.replica(r) for r in range(len(seeds))] if spec.needs_per_replica_step else []
         made = [make_estimator(settings.estimator, model, of).to(dtype) for of in (law, *alone)]
         self._estimators = nn.ModuleList(made)  # moves with the module
-        self.cut, self.reliability = made[0].pieces, made[0].reliability
+        self.microbatches, self.reliability = made[0].pieces, made[0].reliability
         risks: list[Risk] = [estimator.risk for estimator in made]
         self.estimate, *self.estimate_replica = risks
         self._fused: Callable[..., Tensor] | None = None  # the estimate through icl.kernel
@@ -310,7 +310,7 @@ class EnsembleModule(pl.LightningModule):
                 for r, (risk, own) in enumerate(zip(self.estimate_replica, self._of_each(draw), strict=False))
             ]
             self.estimate = self._fused
-            self.cut = lambda draw: [(1.0, draw)]
+            self.microbatches = lambda draw: [(1.0, draw)]
             self.kernel = "tile"
         except NotRecordable as reason:
             if self.kernel == "tile":
@@ -319,7 +319,7 @@ class EnsembleModule(pl.LightningModule):
             self.kernel = "eager"
 
     def _step_all(self, draw: dict[str, Tensor]) -> Callable[[int], None]:
-        pieces = self.cut(draw)
+        pieces = self.microbatches(draw)
         optimizer: Any = self.optimizers()
 
         def step_fn(step: int) -> None:
@@ -340,7 +340,7 @@ class EnsembleModule(pl.LightningModule):
         by_replica = self.replicas.optimizer
         optimizer: Any = self.optimizers()
         assert isinstance(by_replica, PerReplicaOptimizer)
-        pieces_R = [self.cut(own) for own in self._of_each(draw)]
+        pieces_R = [self.microbatches(own) for own in self._of_each(draw)]
 
         def closure() -> float:
             r, total = by_replica.current_replica, 0.0

@@ -148,7 +148,7 @@ def test_memory_bounds_an_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
     class Request:
         def __init__(self, count: int) -> None:
             self.seeds = range(count)
-            self.parts = SimpleNamespace(trainer=TrainerConfig(accelerator="cpu"))
+            self.components = SimpleNamespace(trainer=TrainerConfig(accelerator="cpu"))
 
     requests: Any = [Request(count) for count in (2, 2, 2, 7, 1)]
     assert vectorized._chunks(requests, None) == [[0, 1], [2], [3], [4]]  # half of it is five replicas

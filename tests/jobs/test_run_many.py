@@ -12,7 +12,7 @@ from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.errors import InputError
 from icl.events import Event, ItemProgress, StateChanged, WorkItem
-from icl.jobs.execution.run_many import Task, jobs_of, run_many
+from icl.jobs.execution.run_many import Task, worker_count, run_many
 from icl.jobs.requests.parse import _node, parse_named
 from icl.jobs.requests.request import Document
 from icl.runs.atomic import Unwritable
@@ -61,9 +61,9 @@ def test_as_many_as_there_are_cores_and_memory_for(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("joblib.externals.loky.backend.context._cpu_count_cgroup", lambda most: most)
     for free, jobs in ((64e9, 5), (4e9, 2), (1e9, 1)):
         monkeypatch.setattr("icl.jobs.execution.run_many.available_bytes", lambda free=free: free)
-        assert jobs_of(None) == jobs and jobs_of(3) == 3
+        assert worker_count(None) == jobs and worker_count(3) == 3
     with pytest.raises(InputError, match="jobs=0: must be"):
-        jobs_of(0)
+        worker_count(0)
 
 
 def test_figures_that_are_drawn_from_the_same_runs() -> None:

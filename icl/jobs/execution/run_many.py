@@ -80,7 +80,7 @@ def run_all(
 def parse_reproduce(composed: Composed, configs: ConfigDirs) -> tuple[tuple[ReportRequest, int], Session]:
     """Return what the page will be of, the number of worker processes (none if 1), and the session."""
     session, settings = parse_session("reproduce", ("only", "jobs"), composed, configs), composed.settings
-    papers, jobs = papers_of(settings["only"], configs), jobs_of(settings["jobs"])
+    papers, jobs = papers_of(settings["only"], configs), worker_count(settings["jobs"])
     return (ReportRequest(settings["scale"], papers), jobs), session
 
 
@@ -149,7 +149,7 @@ def ids_of(kind: str, which: str, configs: ConfigDirs) -> list[str]:
     return ids
 
 
-def jobs_of(given: Any) -> int:
+def worker_count(given: Any) -> int:
     """Return `jobs`; where it is null, the number of usable cores, as far as there is memory."""
     if given is not None:
         return whole("jobs", given, 1)

@@ -48,13 +48,13 @@ def train_together(
 def _trained(requests: Sequence[TrainRequest], session: Session) -> list[TrainResult | Exception]:
     from icl.training.run import train_runs
 
-    parts = [request.part(session) for request in requests]
+    parts = [request.member(session) for request in requests]
     return train_runs(parts, lambda chosen: _ensemble(requests, parts, chosen), force=session.force)
 
 
 def _can_vectorize(request: TrainRequest) -> bool:
     ours = all(node["_target_"].startswith("icl.callbacks.") for node in request.config.callbacks.values())
-    parts = request.parts
+    parts = request.components
     alone = request.processes > 1 or any(getattr(callback, "alone", True) for callback in parts.callbacks)
     return ours and not alone and not parts.trainer.options and not parts.optimizer.needs_per_replica_step
 
@@ -141,13 +141,13 @@ def _chunks(requests: Sequence[TrainRequest], max_replicas: int | None) -> list[
 
 def _free_bytes(request: TrainRequest) -> float:
     """Return the free memory where prompts are drawn or where they are trained on, whichever is less."""
-    device = request.parts.trainer.free_device_bytes()
+    device = request.components.trainer.free_device_bytes()
     return available_bytes() if device is None else min(available_bytes(), device)
 
 
 def _bytes_of_replica(request: TrainRequest) -> float:
     """Return an upper bound of a replica's memory in training: its prompts, or those of its metrics."""
-    parts = request.parts
+    parts = request.components
     width = parts.law.dim + 1
     samples = [getattr(callback, "samples", 0) for callback in parts.callbacks]
     tokens = 1 if parts.model.path == "gram" else max(parts.law.context_R) / width + 1

@@ -298,20 +298,20 @@ def validate_weight_checks(checks: Sequence[WeightCheck], model: Any, law: Any) 
         evaluate(checks, replace(weights, matrices=first, law=law.replica(0)))
 
 
-def evaluate(questions: Sequence[WeightCheck], weights: Weights) -> list[dict[str, Any]]:
-    return [_evaluate(question, weights) for question in questions]
+def evaluate(checks: Sequence[WeightCheck], weights: Weights) -> list[dict[str, Any]]:
+    return [_evaluate(wanted, weights) for wanted in checks]
 
 
-def _evaluate(question: WeightCheck, weights: Weights) -> dict[str, Any]:
-    check = instantiate("check", question.node)
+def _evaluate(wanted: WeightCheck, weights: Weights) -> dict[str, Any]:
+    check = instantiate("check", wanted.node)
     if not hasattr(check, "compare"):
-        raise InputError(f"checks={question.check}: cannot be evaluated on trained weights")
+        raise InputError(f"checks={wanted.check}: cannot be evaluated on trained weights")
     settings = {"dim": weights.law.dim, "context": list(weights.law.context_R), "weights": "this run"}
-    document = judged(question.check, check, settings, weights, question.expected)
-    if question.scale == "smoke" and document["verdict"] != question.expected:
+    document = judged(wanted.check, check, settings, weights, wanted.expected)
+    if wanted.scale == "smoke" and document["verdict"] != wanted.expected:
         note = "undecided: at smoke scale training is too short to decide; scale=laptop trains longer."
         document |= {"verdict": "undecided", "expected": "undecided", "notes": [*document["notes"], note]}
-    return presented(document, question.entry) | {"question": question.fingerprint}
+    return presented(document, wanted.entry) | {"question": wanted.fingerprint}
 
 
 def decided(

@@ -87,7 +87,7 @@ class TrainRequest:
             return self._document(self._judged(record, session), cached=True)
         from icl.training.run import train_runs
 
-        (outcome,) = train_runs([self.part(session)], force=session.force)
+        (outcome,) = train_runs([self.member(session)], force=session.force)
         if isinstance(outcome, Exception):
             raise outcome
         return self._document(self._judged(outcome.record, session), cached=outcome.cached)
@@ -124,13 +124,13 @@ class TrainRequest:
         return {}
 
     def validate(self) -> None:
-        self.parts  # noqa: B018
+        self.components  # noqa: B018
         if loggers := self.config.stored["logger"]:
             from icl.loggers.lightning import build_loggers
 
             build_loggers(loggers, name=self.id, display_name=self.id, version=self.identity)
 
-    def part(self, session: Session) -> EnsembleMember:
+    def member(self, session: Session) -> EnsembleMember:
         """Return the run for `train_runs`, which reports progress and logs while it trains."""
         from icl.callbacks import Progress
         from icl.training.plan import EnsembleMember
@@ -160,7 +160,7 @@ class TrainRequest:
             digest=self.digest,
             roots=self.roots,
             origin=self.origin,
-            **vars(self.parts),
+            **vars(self.components),
         )
 
     def judge(self, model: Transformer, law: Law) -> Sequence[Mapping[str, Any]]:
@@ -206,7 +206,7 @@ class TrainRequest:
         }
 
     @functools.cached_property
-    def parts(self) -> RunComponents:
+    def components(self) -> RunComponents:
         """The parts of a TrainingPlan, built and tried out against one another."""
         with fits_in_memory("train.batch, task.dim, task.context, model.layers, optimizer.history_size"):
             from icl.training.load import law_and_model
@@ -302,7 +302,7 @@ class TrainRequest:
 
 
 def parse(composed: Composed, session: Session) -> TrainRequest:
-    """Parse what can be validated without torch; `TrainRequest.parts` validates the rest."""
+    """Parse what can be validated without torch; `TrainRequest.components` validates the rest."""
     config = dict(composed.settings)
     seeds = resolve_seeds(config["seeds"], config["seed"])
     config |= {"seeds": list(seeds), "seed": None, "logger": session.logger}
