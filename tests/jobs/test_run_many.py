@@ -12,7 +12,7 @@ from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.errors import InputError
 from icl.events import Event, ItemProgress, StateChanged, WorkItem
-from icl.jobs.execution.run_many import Task, worker_count, run_many
+from icl.jobs.execution.run_many import Task, run_many, worker_count
 from icl.jobs.requests.parse import _node, parse_named
 from icl.jobs.requests.request import Document
 from icl.runs.atomic import Unwritable
