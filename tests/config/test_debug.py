@@ -1,4 +1,4 @@
-"""debug=fast|overfit|limit|profile: short runs of every experiment, kept apart from its own."""
+"""debug=fdr|overfit|limit|profiler: short runs of every experiment, kept apart from its own."""
 
 import functools
 from pathlib import Path
@@ -24,7 +24,7 @@ def request(experiment: str, preset: str | None, *overrides: str):
 
 def test_the_presets_are_those_that_are_documented() -> None:
     text = Path("docs/howto/train.md").read_text()
-    assert PRESETS == ["default", "fast", "limit", "overfit", "profile"]
+    assert PRESETS == ["default", "fdr", "limit", "overfit", "profiler"]
     assert all(f"debug={preset}" in text for preset in PRESETS)
 
 

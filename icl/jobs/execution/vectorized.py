@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import resource
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from icl.config.session import Session
@@ -40,16 +41,13 @@ def train_together(
     found: dict[int, TrainResult | Exception] = {}
     for members in groups.values():
         for chunk in _chunks([requests[i] for i in members], max_replicas):
-            outcomes = _trained([requests[members[j]] for j in chunk], session)
+            from icl.training.run import train_runs
+
+            chosen = [requests[members[j]] for j in chunk]
+            parts = [request.member(session) for request in chosen]
+            outcomes = train_runs(parts, partial(_ensemble, chosen, parts), force=session.force)
             found |= {members[j]: outcome for j, outcome in zip(chunk, outcomes, strict=True)}
     return found
-
-
-def _trained(requests: Sequence[TrainRequest], session: Session) -> list[TrainResult | Exception]:
-    from icl.training.run import train_runs
-
-    parts = [request.member(session) for request in requests]
-    return train_runs(parts, lambda chosen: _ensemble(requests, parts, chosen), force=session.force)
 
 
 def _can_vectorize(request: TrainRequest) -> bool:
