@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Chromium for the browser tests of the report, on Debian and Ubuntu, where none is found. Run by a person: the tests
-# install nothing, and are skipped where there is none.
+# Chromium for the browser tests of the report and of W&B's charts, on Debian and Ubuntu, where none is found. Run by a person: the tests
+# install nothing, and are skipped where there is none; the charts also need Vega (tests/loggers/test_dashboard.py).
 set -euo pipefail
 say() { printf 'icl: %s\n' "$*" >&2; }
 

@@ -33,8 +33,8 @@ class RiskOnS(DistanceToSet):
 
 class Levels(WeightsCallback):
     """Exact levels of the risk as constant series (`level/null`: at weights 0, `level/optimum`,
-    `level/saddle_1`: of equal steps), `excess`: the exact risk over the optimum, less 1, and `hessian/least`,
-    the least over the seeds. What no theorem gives is left out. At the end always."""
+    `level/saddle_k`: of layers with k different scalars), `excess`: the exact risk over the optimum, less 1,
+    and `hessian/least`, the least over the seeds. What no theorem gives is left out. At the end always."""
 
     at_end = True
 
@@ -43,9 +43,12 @@ class Levels(WeightsCallback):
         self._law: Law | None = None
 
     def show(self, loggers: Sequence[Any], step: int, model: Any, law: Law, seeds: Sequence[int]) -> None:
-        found = self.of(model, law).at(model)
+        found = self.levels(model, law)
         for logger in loggers if found else ():
             logger.log_metrics(found, step)
+
+    def levels(self, model: Any, law: Law) -> dict[str, float]:
+        return self.of(model, law).at(model)
 
     def layers(self, model: Any, law: Law) -> list[list[tuple[float, float | None]]]:
         return self.of(model, law).layers(model)

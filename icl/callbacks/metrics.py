@@ -67,6 +67,10 @@ class WeightsCallback(StepCallback):
     @abstractmethod
     def show(self, loggers: Sequence[Any], step: int, model: Any, law: Law, seeds: Sequence[int]) -> None: ...
 
+    def levels(self, model: Any, law: Law) -> dict[str, float]:
+        """Return exact levels and what tells how near the weights are, for the table of curves."""
+        return {}
+
     def layers(self, model: Any, law: Law) -> list[list[tuple[float, float | None]]]:
         """Return a trained scalar and the theorem's, by replica and layer, for the table of layers."""
         return []

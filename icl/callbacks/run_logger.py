@@ -12,8 +12,9 @@ from pytorch_lightning.loggers import Logger
 from torch import Tensor
 
 from icl.callbacks.metrics import WeightsCallback
+from icl.loggers.documents import verdict_row
 from icl.loggers.lightning import WandbLogger
-from icl.loggers.names import LAYERS
+from icl.loggers.names import CURVES, JUDGED, LAYERS
 from icl.metrics import of_one_matrix
 from icl.runs.record import RunRecord
 from icl.training.module import model_in_float64
@@ -69,30 +70,39 @@ class RunLogger:
         about |= (run.get("hardware") or {}) | (run.get("git") or {})
         summary = {name: entry["mean"] for name, entry in record.run["metrics"].items()}
         summary |= {"error": record.run["notes"][-1]} if self.has_diverged else {}
-        columns = ["check", "claim", "verdict", "expected"]
-        verdicts = [[verdict.get(name) for name in columns] for verdict in record.verdicts]
+        tables: dict[str, tuple[Sequence[str], list[list[Any]]]]
+        tables = {"verdicts": (JUDGED, [verdict_row(verdict) for verdict in record.verdicts])}
+        tables |= self._curves_and_layers(record)
         kind = re.sub(r"[^\w.-]", "-", record.run["experiment"])
         for logger in self.loggers:
             logger.log_hyperparams(about)
             if isinstance(logger, WandbLogger):
                 logger.log_summary(summary)
                 logger.log_weights(record.path / "weights.npz", kind, record.run["fingerprint"])
-                if verdicts:
-                    logger.log_table("verdicts", columns, verdicts)
-                if layers := self._layers(record):
-                    logger.log_table("layers", [*LAYERS], layers)
+                for name, (columns, rows) in tables.items():
+                    if rows:
+                        logger.log_table(name, [*columns], rows)
 
-    def _layers(self, record: RunRecord) -> list[list[Any]]:
-        """Return the rows of the table of layers, from the weights that the record keeps of each step."""
-        plan, rows = self._plan, list[list[Any]]()
+    def _curves_and_layers(self, record: RunRecord) -> dict[str, tuple[Sequence[str], list[list[Any]]]]:
+        """Return the tables of both, from the metrics and weights that the record keeps of each step."""
+        plan, rows, found = self._plan, list[list[Any]](), dict[tuple[int, str], list[float]]()
+        for name in {"exact_risk", "gradient_norm"} & set(record.metrics):
+            for step, value in zip(record.metrics["step"], record.metrics[name], strict=True):
+                if value is not None:
+                    found.setdefault((step, name), []).append(value)
         names = plan.model.parametrization.shapes()
         for t, step in enumerate(record.weights["history_steps"].tolist()):
             stacks = {name: torch.from_numpy(record.weights[f"{name}_history"][:, t]) for name in names}
             model = model_in_float64(plan.model, stacks)
-            for each in (callback.layers(model, plan.law) for callback, _ in self._shown):
+            for callback, _ in self._shown:
+                found |= {(step, name): [value] for name, value in callback.levels(model, plan.law).items()}
                 rows += [
                     [step, seed, layer, *scalars]
-                    for seed, by_layer in zip(plan.seeds, each, strict=False)
+                    for seed, by_layer in zip(plan.seeds, callback.layers(model, plan.law), strict=False)
                     for layer, scalars in enumerate(by_layer)
                 ]
-        return rows
+        curves = [
+            [step, name, float(np.mean(values)), min(values), max(values)]
+            for (step, name), values in sorted(found.items())
+        ]
+        return {"curves": (CURVES, curves), "layers": (LAYERS, rows)}

@@ -15,9 +15,8 @@ import numpy as np
 from icl.callbacks.metrics import WeightsCallback
 from icl.errors import InputError, one_of
 from icl.figures.heatmaps import free_of, heatmap_png, largest, panels_of, root_of
+from icl.loggers.names import WEIGHTS
 from icl.tasks.law import Law
-
-ALL = "weights/all"
 
 
 class WeightHeatmaps(WeightsCallback):
@@ -64,7 +63,7 @@ class WeightHeatmaps(WeightsCallback):
             caption = f"{seed.replace('_', ' ') or f'mean of {len(seeds)} seeds'}, step {step}"
             png = heatmap_png(labelled, caption, vmax=self._largest, free=outlined)
             for logger in loggers:
-                _show(logger, step, f"{ALL}/{seed}".rstrip("/"), png, caption)
+                _show(logger, step, f"{WEIGHTS}/{seed}".rstrip("/"), png, caption)
 
 
 def _show(logger: Any, step: int, name: str, png: bytes, caption: str) -> None:

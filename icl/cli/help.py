@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-QUICK = {"list": "listing", "runs": "runs", "clean": "clean", "archive": "archive"}  # modules without Hydra
+QUICK = {  # modules without Hydra
+    "list": "listing", "runs": "runs", "clean": "clean", "archive": "archive", "dashboard": "dashboard",
+}  # fmt: skip
 
 
 _all, _common, _verbs = (files("icl") / "cli" / "help.txt").read_text(encoding="utf-8").split("----\n")

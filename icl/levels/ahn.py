@@ -5,10 +5,13 @@ R replicas, L layers, D covariates, K entries of a matrix.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 import torch
+from scipy.optimize import minimize
 from torch import Tensor
 
 from icl.models.parametrizations import Full, MultiHead
@@ -17,9 +20,8 @@ from icl.tasks.ahn.risk_on_s import risk_on_s, scalars_of
 from icl.tasks.law import Law
 from icl.tasks.linear_regression import is_linear_regression
 from icl.tasks.quadratic import QuadraticRisk
-from icl.theory.ahn.invariant_risk import InvariantRisk
+from icl.theory.ahn.invariant_risk import Derivatives, InvariantRisk
 
-NEWTON_STEPS = 100
 ATTAINED = 1e-12  # of E t'^2: so near to the convex bound the weights that were found attain it
 
 
@@ -42,17 +44,21 @@ class Exact:
             with_b = family.with_b and layers > 1
             by_context = {n: InvariantRisk(dim, n, layers, with_b) for n in set(contexts)}
             self.sets = [by_context[n] for n in contexts]
-        if self.sets and not family.with_b and layers > 1 and (self.risk is not None or not self.shared):
-            a_R, risks = np.array([best_equal_step(one) for one in self.sets]).T.tolist()
-            # Separate layers gain on equal ones always; a shared layer only where a rotation does.
-            if not self.shared or max(self._of_shared_layer(_at_equal_steps(model, law, a_R))) < 0:
-                self.levels["level/saddle_1"] = float(np.mean(risks))
-        if self.sets and not self.sets[0].with_b and not self.shared:
+        plain = bool(self.sets) and not family.with_b
+        if plain and self.shared and layers > 1 and self.risk is not None:
+            found = [least_of(one, [layers]) for one in self.sets]
+            at_best = _at_equal_steps(model, law, [float(a_K[0]) for a_K, _ in found])
+            if max(self._of_shared_layer(at_best)) < 0:  # a rotation gains
+                self.levels["level/saddle_1"] = float(np.mean([risk for _, risk in found]))
+        elif plain and not self.shared:
             best = {n: one.optimum() for n, one in zip(contexts, self.sets, strict=True)}
+            saddles = {n: saddles_of(one) for n, one in zip(contexts, self.sets, strict=True)}
             self.steps_RL = [best[n].a_L.tolist() for n in contexts]
+            for k, risk in enumerate(np.mean([saddles[n] for n in contexts], axis=0).tolist(), 1):
+                self.levels[f"level/saddle_{k}"] = risk
             self.levels["level/optimum"] = float(np.mean([best[n].risk for n in contexts]))
         elif layers == 1 and self.risk is not None and type(family) in (Full, MultiHead):
-            bounds = [_attained(one, getattr(family, "heads", 1)) for one in _quadratic(law)]
+            bounds = [_attained(one, law, getattr(family, "heads", 1)) for one in _quadratic(law)]
             if None not in bounds:
                 self.levels["level/optimum"] = float(np.mean(bounds))  # type: ignore[arg-type]
 
@@ -99,15 +105,33 @@ class Exact:
         return [float(torch.linalg.eigvalsh(hessian_RKRK[r, :, r])[0]) for r in range(len(flat_RK))]
 
 
-def best_equal_step(on_s: InvariantRisk) -> tuple[float, float]:
-    """Return the best a where all layers are a Sigma^-1, and its risk E tr (I - a W)^2L, convex in a."""
-    s_J, weight_J, power = on_s.nodes_J, on_s.weights_J, 2 * on_s.layers
-    a = 0.0
-    for _ in range(NEWTON_STEPS):  # of a convex polynomial
-        left_J = 1 - a * s_J
-        slope = weight_J @ (s_J * left_J ** (power - 1))
-        a += float(slope / ((power - 1) * (weight_J @ (s_J**2 * left_J ** (power - 2)))))
-    return a, float(weight_J @ (1 - a * s_J) ** power)
+def saddles_of(on_s: InvariantRisk) -> list[float]:
+    """Return the least risk found of layers with k different scalars, k = 1 .. L - 1. It is stationary, as
+    equal layers have equal derivatives, and a saddle: to second order two equal layers gain by parting."""
+    L = on_s.layers
+    cuts = [[(0, *inner, L) for inner in combinations(range(1, L), k - 1)] for k in range(1, L)]
+    return [min(least_of(on_s, [b - a for a, b in pairwise(cut)])[1] for cut in of_k) for of_k in cuts]
+
+
+def least_of(on_s: InvariantRisk, sizes: Sequence[int]) -> tuple[np.ndarray, float]:
+    """Return scalars, each that of as many layers as `sizes` says, and their risk: the minimum below the
+    means of the optimum's scalars. With one scalar the risk is convex."""
+    layer_LK = np.repeat(np.eye(len(sizes)), sizes, axis=0)
+
+    def at(a_K: np.ndarray) -> Derivatives:
+        return on_s.derivatives((layer_LK @ a_K).tolist())
+
+    means_K = layer_LK.T @ on_s.optimum().a_L / sizes
+    scale = at(means_K).value
+    found: Any = minimize(
+        lambda a_K: at(a_K).value / scale,
+        means_K,
+        jac=lambda a_K: layer_LK.T @ at(a_K).gradient_V / scale,
+        hess=lambda a_K: layer_LK.T @ at(a_K).hessian_VV @ layer_LK / scale,
+        method="trust-exact",
+        options={"gtol": 1e-10},
+    )
+    return found.x, float(found.fun) * scale
 
 
 def _at_equal_steps(model: Any, law: Any, a_R: list[float]) -> Any:
@@ -123,7 +147,10 @@ def _quadratic(law: Any) -> list[QuadraticRisk]:
     return [] if found is None else [found]
 
 
-def _attained(risk: QuadraticRisk, heads: int) -> float | None:
-    """Return the least risk of any heads if so many attain it, as weights that are found show."""
+def _attained(risk: QuadraticRisk, law: Law, heads: int) -> float | None:
+    """Return the least risk of any heads if so many attain it: by lds, Theorem 4.1 on AR(1) tokens, or as
+    weights that are found show."""
+    if (window := getattr(law, "window", None)) is not None:
+        return risk.convex_bound().value if window == 1 else None
     best = risk.best_with_heads(heads, generator(0, "search"), restarts=4)
     return risk.convex_bound().value if best.gap <= ATTAINED * risk.constant else None

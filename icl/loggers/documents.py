@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from icl.errors import one_line
-from icl.loggers.names import name_of_overrides
+from icl.loggers.names import JUDGED, name_of_overrides
 from icl.loggers.wandb_run import close_run, open_run
 from icl.redact import redact
+from icl.text import measurement
 
 _SETTINGS = ("project", "entity", "name", "group", "job_type", "notes", "settings")
 
@@ -22,6 +23,7 @@ def log_document(
     summary: Mapping[str, Any],
     table: tuple[str, Sequence[str], Sequence[Sequence[object]]],
     picture: tuple[str, Path] | None = None,
+    name: str = "",
 ) -> None:
     """Log the document of a request: `table` is a name, columns and rows, `picture` a caption and a PNG. A
     failure of W&B is said in one line; the record does not depend on it."""
@@ -30,7 +32,7 @@ def log_document(
         return
     kind, paper, notify = request.kind, request.id.partition("/")[0], session.info
     run_id = f"{kind}-{request.id.replace('/', '-')}-{request.identity}"
-    name, group = name_of_overrides(request.id, session.overrides), f"{paper}-{request.scale}"
+    name, group = name or name_of_overrides(request.id, session.overrides), f"{paper}-{request.scale}"
     names: dict[str, Any] = {"name": name, "group": session.group or group, "job_type": kind}
     names |= {key: node[key] for key in _SETTINGS if node.get(key) is not None}
     tags = [paper, request.scale, *(node.get("tags") or [])]
@@ -41,7 +43,7 @@ def log_document(
 
         run = open_run(
             save_dir=how[0], mode=how[1], init_timeout=how[2], settings=settings, notify=notify,
-            id=run_id, tags=tags, config=dict(config), **names,
+            id=run_id, tags=tags, config={"paper": paper, **config}, **names,
         )  # fmt: skip
         title, columns, rows = table
         data = [list(redact(row)) for row in rows]
@@ -55,3 +57,23 @@ def log_document(
     except Exception as error:
         reason = f"{type(error).__name__}: {redact(one_line(error))}"
         notify(f"icl: {request.id}: W&B has failed ({reason}); the record does not depend on it")
+
+
+def verdict_row(document: Mapping[str, Any]) -> list[Any]:
+    """Return a check's row of the table `verdicts`: measured number, bound and control in one unit."""
+    bound, control = document["bound"], document["control"]
+    measured, limit = document["measured"].get(bound["of"]), bound["value"]
+    compared = isinstance(measured, int | float) and isinstance(control["measured"], int | float)
+    beyond = control["measured"] if compared else None
+    if beyond is not None and limit:  # a control of a limit is what it has beyond it; of weights, in limits
+        beyond = limit + beyond * (limit if (document.get("settings") or {}).get("weights") else 1)
+    found = {
+        **{name: document[name] for name in ("check", "reference", "claim", "verdict", "expected")},
+        "measured": float(measured) if isinstance(measured, int | float) else None,
+        "direction": bound["direction"],
+        "bound": limit,
+        "control": beyond,
+        "in_words": measurement(document),
+        "control_in_words": f"{control['description']}: {control['measured']}",
+    }
+    return [found[name] for name in JUDGED]

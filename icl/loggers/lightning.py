@@ -16,6 +16,7 @@ from pytorch_lightning.loggers.logger import DummyExperiment, rank_zero_experime
 
 from icl.config.objects import instantiate, target_class
 from icl.errors import InputError, one_line, one_of, real
+from icl.loggers.names import STEP
 from icl.loggers.wandb_run import Notify, close_run, open_run, under_agent, upload_of
 from icl.redact import redact
 
@@ -56,6 +57,7 @@ class WandbLogger(pl.loggers.WandbLogger):
         self.notify: Notify = _to_stderr
         self.has_failed = False
         self._run: Any = None
+        self._logged_to = -1  # the step that a resumed run has at its server
         self._how: dict[str, Any] = {
             "save_dir": save_dir,
             "mode": mode,
@@ -76,15 +78,19 @@ class WandbLogger(pl.loggers.WandbLogger):
 
     def _open(self) -> None:
         self._run = open_run(notify=self.notify, **self._how)
-        self._run.define_metric("trainer/global_step", hidden=True)
-        self._run.define_metric("*", step_metric="trainer/global_step", step_sync=True)
+        if getattr(self._run, "resumed", False):
+            self._logged_to = int(self._run.summary.get(STEP, -1))
+        self._run.define_metric(STEP, hidden=True)
+        self._run.define_metric("*", step_metric=STEP, step_sync=True)
 
     def log_hyperparams(self, params: dict[str, Any] | Namespace) -> None:
         params = vars(params) if isinstance(params, Namespace) else params
         self._attempt(super().log_hyperparams, redact(dict(params)))
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
-        self._attempt(super().log_metrics, metrics, step)
+        self.experiment  # noqa: B018  opens the run, which knows what it has
+        if step is None or step > self._logged_to:
+            self._attempt(super().log_metrics, metrics, step)
 
     def log_image(self, key: str, images: list[Any], step: int | None = None, **kwargs: Any) -> None:
         self._attempt(super().log_image, key, images, step, **kwargs)

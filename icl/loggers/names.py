@@ -1,4 +1,5 @@
-"""Names of runs, checks, figures and sweeps by what was typed: `ahn/theorem3 lr=0.02 n=4`."""
+"""Names of runs, checks, figures and sweeps by what was typed: `ahn/theorem3 lr=0.02 n=4`; of the columns of
+tables, which the dashboard's charts draw."""
 
 from __future__ import annotations
 
@@ -9,7 +10,15 @@ from icl.redact import redact
 from icl.runs.fingerprint import SEEDS, has_no_effect
 
 SYMBOLS = {"task.context": "n", "task.dim": "d"}  # of the papers; else a key's last part
-LAYERS = ("step", "seed", "layer", "trained", "exact")  # columns of the table of layers
+STEP = "trainer/global_step"  # Lightning's axis of what is logged
+WEIGHTS = "weights/all"  # one picture a step
+LAYERS = ("step", "seed", "layer", "trained", "exact")  # of the table `layers`
+CURVES = ("step", "quantity", "mean", "low", "high")  # of the risk, its exact levels, gradient and Hessian
+JUDGED = (
+    "check", "reference", "claim", "verdict", "expected", "measured", "direction", "bound", "control",
+    "in_words", "control_in_words",
+)  # of the table `verdicts`  # fmt: skip
+SWEEP = ("setting", "metric", "mean", "low", "high", "count", "key", "x", "rest", "theory")
 _IN_THE_NAME = ("experiment", "check", "figure", "name", "checkpoint")
 _LONGEST = 115  # W&B takes 128 characters
 

@@ -45,6 +45,20 @@ def under_agent() -> bool:
     return bool(os.environ.get("WANDB_SWEEP_ID"))
 
 
+def quiet_wandb(folder: Path, timeout: float) -> Any:
+    """Return wandb, which prints nothing and writes below `folder` alone."""
+    # W&B reads these from the environment alone; the user's own win.
+    os.environ.setdefault("WANDB_CACHE_DIR", str(folder / "wandb" / "cache"))
+    os.environ.setdefault("WANDB_DATA_DIR", str(folder / "wandb" / "staging"))
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+    os.environ.setdefault("WANDB_HTTP_TIMEOUT", str(math.ceil(timeout)))
+    (folder / "wandb").mkdir(parents=True, exist_ok=True)
+    import wandb
+
+    wandb.setup(wandb.Settings(silent=True, quiet=True))
+    return wandb
+
+
 def open_run(
     *,
     save_dir: str | Path,
@@ -62,15 +76,7 @@ def open_run(
     """
     global _has_failed
     folder = Path(save_dir).absolute()
-    # W&B reads these from the environment alone; the user's own win.
-    os.environ.setdefault("WANDB_CACHE_DIR", str(folder / "wandb" / "cache"))
-    os.environ.setdefault("WANDB_DATA_DIR", str(folder / "wandb" / "staging"))
-    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
-    os.environ.setdefault("WANDB_HTTP_TIMEOUT", str(math.ceil(init_timeout)))
-    (folder / "wandb").mkdir(parents=True, exist_ok=True)
-    import wandb
-
-    wandb.setup(wandb.Settings(silent=True, quiet=True))
+    wandb = quiet_wandb(folder, init_timeout)
     own = {
         **PRIVATE,
         **_BRIEFLY,

@@ -1,19 +1,23 @@
 """Tests of the exact levels, the excess and the Hessian's least eigenvalue, which loggers get."""
 
+import numpy as np
 import pytest
 import torch
+from flint import fmpq
 
 from icl.callbacks.ahn import Levels
-from icl.levels.ahn import Exact, best_equal_step
+from icl.levels.ahn import Exact, least_of, saddles_of
 from icl.models import LinearTransformer, SparseA, SparseAB
 from icl.models.parametrizations import Full, MultiHead
-from icl.tasks import LinearRegression
+from icl.tasks import DynamicalSystem, LinearRegression
 from icl.theory.ahn.invariant_risk import InvariantRisk
+from icl.theory.lds.layer import Layer
+from icl.theory.lds.systems import Noise, independent_modes
 from icl.theory.looped.equal_steps import EqualSteps
 
 WHITE = {"dim": 2, "context": 20, "task_covariance": "inverse"}
 D5 = {"dim": 5, "context": 20, "task_covariance": "inverse"}
-THREE = {"level/null", "level/saddle_1", "level/optimum"}
+THREE = {"level/null", "level/saddle_1", "level/saddle_2", "level/optimum"}
 TWO = {"level/null", "level/optimum"}
 
 
@@ -28,7 +32,7 @@ def exact(family, task):
     ("family", "task", "levels", "more"),
     [
         (SparseA(5, 3), D5, THREE, {"excess", "hessian/least"}),
-        (SparseA(5, 4), D5, THREE, {"hessian/least"}),  # no exact risk off S
+        (SparseA(5, 4), D5, THREE | {"level/saddle_3"}, {"hessian/least"}),  # no exact risk off S
         (SparseAB(2, 2), WHITE, {"level/null"}, {"hessian/least"}),
         (SparseAB(5, 3), D5, {"level/null"}, {"hessian/least"}),
         (Full(5, 1), D5, TWO, {"excess"}),
@@ -44,7 +48,7 @@ def exact(family, task):
 def test_what_no_theorem_gives_is_absent(family, task, levels, more):
     of, model, _ = exact(family, task)
     assert (set(of.levels), set(of.at(model))) == (levels, levels | more)
-    order = ("level/optimum", "level/saddle_1", "level/null")
+    order = ("level/optimum", *(f"level/saddle_{k}" for k in (3, 2, 1)), "level/null")
     rising = [of.levels[name] for name in order if name in levels]
     assert rising == sorted(set(rising)) and all(rising)
 
@@ -93,7 +97,28 @@ def test_a_shared_layers_best_scalar_is_a_saddle_from_fifteen_examples_on(contex
 @pytest.mark.parametrize("size", [(5, 20, 3), (2, 20, 4), (5, 1, 2), (10, 3, 4)])
 def test_the_best_equal_step_is_that_of_the_rationals(size):
     equal = EqualSteps(*size)
-    assert best_equal_step(InvariantRisk(*size)) == pytest.approx((equal.best, equal.least_risk), rel=1e-9)
+    (a,), risk = least_of(InvariantRisk(*size), [size[2]])
+    assert (a, risk) == pytest.approx((equal.best, equal.least_risk), rel=1e-9)
+
+
+@pytest.mark.parametrize("sizes", [[1, 2], [2, 1], [2, 2], [1, 1, 2]])
+def test_layers_that_share_scalars_are_at_a_saddle(sizes):
+    on_s = InvariantRisk(5, 20, sum(sizes))
+    a_K, risk = least_of(on_s, sizes)
+    found = on_s.derivatives(np.repeat(a_K, sizes))
+    assert found.value == pytest.approx(risk) and np.abs(found.gradient_V).max() < 5e-9
+    least = np.linalg.eigvalsh(found.hessian_VV)[0]
+    assert least < 0 and saddles_of(on_s)[len(sizes) - 1] <= risk * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("window", "known"), [(1, True), (2, False)])
+def test_on_ar_1_tokens_one_head_attains_the_least_risk(window, known):
+    law = DynamicalSystem(dim=2, length=8, window=window, setting="a").law([0])
+    of = Exact(LinearTransformer(Full(window, 1)), law)
+    assert ("level/optimum" in of.levels) == known
+    if known:  # the rationals of the theorem are the second route
+        layer = Layer(independent_modes("a", 2, 8, Noise(*[fmpq(1, 100)] * 3)), 1)
+        assert of.levels["level/optimum"] == pytest.approx(float(layer.least()), rel=1e-12)
 
 
 def test_levels_are_computed_once_for_a_law():

@@ -29,7 +29,6 @@ _ARTIFACT = {"id": "1", "state": "COMMITTED", "artifactSequence": {"id": "1", "l
 ALWAYS: dict[str, dict[str, Any]] = {  # the answer to a question of GraphQL's
     "Viewer": _VIEWER,
     "GetDefaultEntity": _VIEWER,
-    "RunResumeStatus": {"model": None},
     "ArtifactType": {"project": {"artifact": None}},
     "CreateArtifact": {"createArtifact": {"artifact": _ARTIFACT}},  # as if it were there: nothing is sent
     "ProjectInternalId": {"project": {"id": "1", "internalId": "1"}},
@@ -56,6 +55,8 @@ class Loopback:
     def __init__(self, *refuses: str, says: tuple[int, bytes] | None = (0, b"")) -> None:
         self.refuses, self.says = set(refuses), says
         self.runs: dict[str, Run] = {}
+        self.views: dict[str, dict[str, Any]] = {}  # specs of workspaces and reports, by kind
+        self.charts: dict[str, dict[str, Any]] = {}
         self.unknown: list[str] = []
         self.lock = threading.Lock()
         self.is_dead = False
@@ -102,6 +103,32 @@ class Loopback:
             "historyLineCount": len(run.rows),
         }  # fmt: skip
         return {"upsertBucket": {"bucket": bucket, "inserted": new}}
+
+    def _RunResumeStatus(self, said: dict[str, Any]) -> dict[str, Any]:
+        if (run := self.runs.get(said["name"])) is None:
+            return {"model": None}
+        config = {name: {"value": value} for name, value in run.config.items()}
+        bucket = {
+            "id": said["name"], "name": said["name"], "displayName": run.identity["displayName"], "tags": [],
+            "logLineCount": 0, "eventsLineCount": 0, "historyLineCount": len(run.rows), "eventsTail": "[]",
+            "historyTail": json.dumps([json.dumps(row) for row in run.rows[-1:]]),
+            "summaryMetrics": json.dumps(run.summary), "config": json.dumps(config),
+            "wandbConfig": json.dumps({"t": 1}),
+        }  # fmt: skip
+        return {"model": {"id": "1", "name": "icl", "entity": {"id": "1", "name": "me"}, "bucket": bucket}}
+
+    def _CreateCustomChart(self, said: dict[str, Any]) -> dict[str, Any]:
+        self.charts[said["chartName"]] = json.loads(said["spec"])
+        return {"createCustomChart": {"chart": {"id": f"{said['entity']}/{said['chartName']}"}}}
+
+    def _UpsertView2(self, said: dict[str, Any]) -> dict[str, Any]:
+        self.views[said["type"]] = json.loads(said["spec"])
+        project = {"id": "1", "name": said["projectName"], "entityName": said["entityName"]}
+        about = {key: said[key] for key in ("name", "displayName", "description", "type", "spec")}
+        view = about | {"id": "VmlldzoxMjM=", "project": project, "updatedAt": "2026-01-01T00:00:00"}
+        return {"upsertView": {"view": view, "inserted": True}}
+
+    _upsertView = _UpsertView2
 
     def _CreateRunFiles(self, said: dict[str, Any]) -> dict[str, Any]:
         urls = [{"name": name, "uploadUrl": f"{self.url}/run/{said['run']}/{name}"} for name in said["files"]]

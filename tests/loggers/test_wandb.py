@@ -16,15 +16,20 @@ import pytest
 import yaml
 
 from icl.loggers import lightning, wandb_run
-from icl.loggers.names import LAYERS
+from icl.loggers.documents import verdict_row
+from icl.loggers.names import CURVES, JUDGED, LAYERS, STEP, SWEEP
+from icl.theory.ahn.invariant_risk import InvariantRisk
 from tests.commands import TINY, Run
 from tests.loggers.loopback import Loopback
 from tests.loggers.wandb_file import records
+from tests.plans import stopped_at
 from tests.processes import Command
 
 REPOSITORY = Path(__file__).parents[2]
 WANDB = Path(sys.executable).with_name("wandb")
 SECRET = "5ecret" * 8
+RISK = ("mean/exact_risk", "mean_band/exact_risk/low", "mean_band/exact_risk/high")
+LEVELS = ("level/null", "level/optimum", "level/saddle_1", "level/saddle_2", "excess", "hessian/least")
 LOGGED = ["train", *TINY, "checks=[ahn/theorem3]", "callbacks.heatmaps.count=2", "format=json"]
 
 
@@ -48,6 +53,11 @@ def log_of(folder: Path, kind: str = "") -> Path:
 
 def told(log: Path, kind: str) -> list[Any]:
     return [getattr(record, kind) for record in records(log) if record.HasField(kind)]
+
+
+def table_of(log: Path, name: str) -> dict[str, Any]:
+    (path,) = log.parent.glob(f"files/media/table/{name}_*.json")
+    return json.loads(path.read_text())
 
 
 def values(items: Any) -> dict[str, Any]:
@@ -81,13 +91,40 @@ def test_the_run_in_wandbs_own_file(offline: tuple[Path, Command]) -> None:
     assert [row["trainer/global_step"] for row in decides] == [0, 4]
     assert [row["level/optimum"] for row in decides] == pytest.approx([12138645 / 90852389] * 2)
     assert all(row["excess"] > 0 > row["hessian/least"] for row in decides)
-    (layers,) = (json.loads(path.read_text()) for path in log.parent.glob("files/media/table/layers*.json"))
+    layers, curves, verdicts = (table_of(log, name) for name in ("layers", "curves", "verdicts"))
     assert layers["columns"] == [*LAYERS] and {row[0] for row in layers["data"]} == {0, 1, 2, 3, 4}
+    assert curves["columns"] == [*CURVES] and verdicts["columns"] == [*JUDGED]
+    drawn = {(step, name): values for step, name, *values in curves["data"]}
+    assert drawn[4, "exact_risk"] == pytest.approx([end[name] for name in RISK])
+    assert {name for _, name in drawn} == {"exact_risk", *LEVELS}
+    (row,) = (dict(zip(JUDGED, row, strict=True)) for row in verdicts["data"])
+    assert (row["verdict"], row["measured"], row["control"]) == ("undecided", None, None)  # far too short
     models = [artifact for artifact in told(log, "artifact") if artifact.type == "model"]
     ((kept,),) = [model.manifest.contents for model in models]
     assert (models[0].name, kept.path) == ("ahn-theorem3", "weights.npz")
-    assert list(log.parent.glob("files/media/table/verdicts*.json"))
     assert told(log, "exit")[-1].exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("measured", "bound", "control", "weights", "found"),
+    [
+        (0.0, 0.0, 0.3, None, (0.0, 0.3)),
+        (2.0, 5.0, 1.5, None, (2.0, 6.5)),  # the control is what is beyond the limit
+        (0.01, 0.05, 3.0, "this run", (0.01, 0.2)),  # of weights, in tolerances
+        ([1.0], 5.0, 1.5, None, (None, None)),
+    ],
+)
+def test_measured_and_control_are_in_the_unit_of_the_bound(
+    measured: Any, bound: float, control: float, weights: str | None, found: Any
+) -> None:
+    document = {name: "" for name in ("check", "reference", "claim", "verdict", "expected")} | {
+        "measured": {"risk": measured},
+        "bound": {"of": "risk", "direction": "<", "value": bound, "source": ""},
+        "control": {"description": "a wrong one", "measured": control},
+        "settings": {"weights": weights},
+    }
+    row = dict(zip(JUDGED, verdict_row(document), strict=True))
+    assert (row["measured"], row["control"]) == pytest.approx(found)
 
 
 def test_nothing_private_is_kept(offline: tuple[Path, Command]) -> None:
@@ -175,6 +212,28 @@ def test_no_failure_of_wandb_fails_or_blocks_a_run(bad: str, tmp_path: Path) -> 
     assert [row["trainer/global_step"] for row in run.rows if "mean/loss" in row] == [0, 2, 4]
 
 
+STOPS: list[Any] = []
+
+
+def stop_at_4() -> None:
+    STOPS.append(stopped_at(4))  # kept: what is collected is undone
+    STOPS[0].__enter__()
+
+
+def test_a_resumed_run_is_one_run(tmp_path: Path) -> None:
+    words = ["logger=wandb", "train.steps=8"]
+    with Loopback() as server:
+        environment = apart(tmp_path, **server.environment)
+        argv = [*LOGGED, *words, f"paths.outputs={tmp_path / 'outputs'}"]
+        assert Command(argv, tmp_path, environment, stop_at_4).end() == 143
+        command = started(tmp_path, *words, **server.environment)
+        assert command.end() == 0 and json.loads(command.out)["resumed"], command.err
+        if server.unknown:
+            pytest.skip(f"the client asks what the server on the loopback does not know: {server.unknown[0]}")
+    (run,) = server.runs.values()
+    assert [row[STEP] for row in run.rows if "mean/loss" in row] == [0, 2, 4, 6, 8] and run.exit_code == 0
+
+
 def test_a_server_that_dies(tmp_path: Path) -> None:
     with Loopback() as server:
         command = started(tmp_path, "logger=wandb", "train.steps=2000", **server.environment)
@@ -223,3 +282,21 @@ def test_everything_private_is_a_setting_of_wandbs() -> None:
     import wandb
 
     assert set(wandb_run.PRIVATE) <= set(wandb.Settings.model_fields)
+
+
+def test_a_sweep_is_a_run_with_its_table_and_figure(tiny: Run, outputs: Path) -> None:
+    """Beside the means the exact optimum of each configuration, here from the rationals."""
+    words = ["-m", "task.context=4,8", "seeds=[0,1]", "format=json"]
+    made = tiny(*words, logger="wandb_offline").json
+    assert tiny(*words, logger="wandb_offline").json["cached"] == 2  # and is not logged again
+    (log,) = (outputs / "wandb").glob("*run-*/run-sweep-*.wandb")
+    (run,) = told(log, "run")
+    assert (run.job_type, run.display_name) == ("sweep", "sweep ahn/theorem3 over n")
+    table = table_of(log, "sweep")
+    rows = [dict(zip(SWEEP, row, strict=True)) for row in table["data"] if row[1] == "exact_risk"]
+    summary = [row for row in made["summary"] if row["metric"] == "exact_risk"]
+    assert [row["mean"] for row in rows] == [row["mean"] for row in summary]
+    assert [(row["x"], row["count"], row["key"]) for row in rows] == [(4, 2, "n"), (8, 2, "n")]
+    bounds = [float(InvariantRisk(5, n, 3).lower_bound()) for n in (4, 8)]
+    assert [row["theory"] for row in rows] == pytest.approx(bounds)
+    assert list(log.parent.glob("files/media/images/**/*.png"))

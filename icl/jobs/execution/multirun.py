@@ -200,7 +200,13 @@ class Sweep:
             outcomes.append(outcome)
         known = sum(job.known is not None for job in self.jobs)
         about = {"cached": known, "seconds": seconds, "results": results}
-        return {**sweep_document(self.stored, outcomes), **about}
+        found = {**sweep_document(self.stored, outcomes), **about}
+        if known < len(self.jobs):
+            from icl.jobs.stored.sweep_log import log_sweep
+
+            session = replace(self.jobs[0].session, group=self.shared.group)
+            log_sweep(self.stored, outcomes, found, self.jobs[0].request.scale, session)
+        return found
 
     def status(self) -> tuple[int, int, str]:
         """Return how many jobs there are, how many have ended, and in words how far they are."""

@@ -25,13 +25,14 @@ from icl.events import ItemProgress, WorkItem
 from icl.jobs.requests import given_weights
 from icl.jobs.requests.request import Document, StoredResult
 from icl.jobs.stored.catalog import CatalogEntry, entry_of, entry_of_statement
-from icl.loggers.documents import log_document
+from icl.loggers.documents import log_document, verdict_row
+from icl.loggers.names import JUDGED
 from icl.progress import listening
 from icl.runs.code import code_digest, targets
 from icl.runs.documents import same, to_json
 from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import JsonRecords, invalid_reason, read
-from icl.text import control_sentence, measurement, verdict_sentence
+from icl.text import control_sentence, verdict_sentence
 from icl.verdicts import VERDICTS
 
 if TYPE_CHECKING:
@@ -153,17 +154,13 @@ class CheckRequest:
 
     def _log(self, document: Document, session: Session) -> None:
         """Show a verdict in W&B."""
-        control = document["control"]
-        row = {key: document[key] for key in ("reference", "claim", "verdict", "expected")}
-        row |= {"measured": measurement(document), "bound": document["bound"]["value"]}
-        row["control"] = f"{control['description']}: {control['measured']}"
         numbers = {k: v for k, v in document["measured"].items() if isinstance(v, int | float)}
         log_document(
             self,
             session,
             config=document["settings"],
             summary={"verdict": document["verdict"], "expected": document["expected"], **numbers},
-            table=("verdicts", list(row), [list(row.values())]),
+            table=("verdicts", JUDGED, [verdict_row(document)]),
         )
 
 

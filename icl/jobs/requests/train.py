@@ -179,7 +179,8 @@ class TrainRequest:
         for logger in loggers:
             if isinstance(logger, WandbLogger):
                 logger.notify = session.info
-            logger.log_hyperparams(redact(dict(self.config.stored)))
+            about = {"paper": self.id.partition("/")[0], "experiment": self.id}
+            logger.log_hyperparams(redact({**self.config.stored, **about}))
         observer = RunLogger(loggers, plan)
         failed = True
         try:
