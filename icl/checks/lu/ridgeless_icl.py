@@ -1,4 +1,5 @@
-"""lu: the error on new tasks after pretraining at finite d against its limit, without and with a ridge."""
+"""lu: errors after pretraining at finite d against their limits, on new and old tasks, without and with a
+ridge."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from flint import fmpq
 
-from icl.checks.lu.sizes import MAX_DIM, Ratios, compare, means_of
+from icl.checks.lu.sizes import MAX_DIM, Ratios, averaged, compare, means_of
 from icl.checks.statement import Measured, setting
 from icl.errors import InputError, rising
 from icl.models.lu.finite import FiniteRisk, TaskMoments
@@ -22,12 +23,23 @@ CLOSE = fmpq(1, 10**9)
 
 
 @dataclass
-class Pretrained(Ratios):
+class RidgelessIcl(Ratios):
     """n = tau d^2 prompts; dimensions at which pretraining is simulated, and `draws` at the largest."""
 
     tau: float = setting(0.5, 1e-4, 20.0, most=100.0, beyond="the draws take days")
     dims: Sequence[int] = (16, 24, 32, 48)
     draws: int = setting(100, 10, 400, most=10**6, beyond="they take days")
+    ridge: float = setting(0.1, 1e-6, 10.0)
+
+    where = "Figures 1 and 2, and the panel with a ridge; formulas of the published code"
+    title = "New and old tasks: the limit of many covariates"
+    claim = (
+        "As d grows, the errors on new and on pretraining tasks tend to the published formulas for e_ICL and "
+        "e_IDG without a ridge; e_ICL also with one, whose effective value is the only root of its equation, "
+        "and with infinitely many prompts."
+    )
+    quote = "formula of the published code; the paper's text was not at hand"
+    formula = r"\lim_{d \to \infty} e_{\text{ICL}} = e_{\text{ICL}}(\alpha, \kappa, \tau, \rho, \lambda)"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -41,37 +53,32 @@ class Pretrained(Ratios):
     def ratios(self) -> tuple[float, float, float, float]:
         return self.alpha, self.kappa, self.tau, self.rho
 
-    def simulated(self, ridge: float, old_tasks: bool = False) -> tuple[Means, list[float]]:
-        """Return errors after pretraining, and what rounding the sizes adds to the formula."""
+    def simulated(self, ridge: float) -> list[tuple[Means, list[float]]]:
+        """Return errors after pretraining on new and on old tasks, of the same draws; of each also what
+        rounding the sizes adds to the formula."""
         sizes = {d: Pretraining.at(d, *self.ratios, ridge) for d in self.dims}
-        asked = plotted(*self.ratios, ridge)[old_tasks]
-        moves = [plotted(*sizes[d].ratios, ridge)[old_tasks] - asked for d in self.dims]
-        errors = means_of(self.dims, self.draws, lambda d, rng: sizes[d].errors(rng)[old_tasks], self.seed)
-        return errors, moves
+        old: dict[int, list[float]] = {d: [] for d in self.dims}
 
+        def once(d: int, rng: np.random.Generator) -> float:
+            new, of_old = sizes[d].errors(rng)
+            old[d].append(of_old)
+            return new
 
-@dataclass
-class RidgelessIcl(Pretrained):
-    ridge: float = setting(0.1, 1e-6, 10.0)
-
-    where = "Figure 1, and its panel with a ridge; formulas of the published code"
-    title = "New tasks: the limit of many covariates"
-    claim = (
-        "As d grows, the error on new tasks tends to the published formulas for e_ICL: without a ridge, with "
-        "one, whose effective value is the only root of its equation, and with infinitely many prompts."
-    )
-    quote = "formula of the published code; the paper's text was not at hand"
-    formula = r"\lim_{d \to \infty} e_{\text{ICL}} = e_{\text{ICL}}(\alpha, \kappa, \tau, \rho, \lambda)"
+        means = means_of(self.dims, self.draws, once, self.seed), averaged(old)
+        asked, at = plotted(*self.ratios, ridge), [plotted(*sizes[d].ratios, ridge) for d in self.dims]
+        return [(of, [each[k] - asked[k] for each in at]) for k, of in enumerate(means)]
 
     def measure(self, m: Measured) -> None:
         limit, half = Limit.at(*self.ratios), Limit.at(self.alpha / 2, *self.ratios[1:])
         at_half = "the formula at half the examples, less the extrapolated error"
-        compare(m, "", *self.simulated(0.0), limit.icl, half.icl, at_half)
+        new, old = self.simulated(0.0)
+        compare(m, "", *new, limit.icl, half.icl, at_half)
+        compare(m, "old_", *old, limit.idg, half.idg, at_half)
 
         root = limit.effective_ridge(rational(self.ridge))
         with_ridge = limit.errors(root)[0]
         half_ridge = half.errors(half.effective_ridge(rational(self.ridge)))[0]
-        compare(m, "ridge_", *self.simulated(self.ridge), with_ridge, half_ridge, at_half)
+        compare(m, "ridge_", *self.simulated(self.ridge)[0], with_ridge, half_ridge, at_half)
         closed = limit.errors(limit.effective_ridge(fmpq(0)))[0] - limit.icl
         about = "formula with a ridge, as the ridge tends to 0, less that without"
         m.zero("ridge_to_zero", closed, about, within=CLOSE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -50,8 +50,13 @@ def means_of(
     order = [d for d in dims for _ in range(counts[d])]
     for d in track(order, "draws", len(order)):
         drawn[d].append(once(d, streams[d]))
-    mean_C = np.array([np.mean(drawn[d]) for d in dims])
-    return Means(dims, mean_C, np.array([np.std(drawn[d], ddof=1) / len(drawn[d]) ** 0.5 for d in dims]))
+    return averaged(drawn)
+
+
+def averaged(drawn: Mapping[int, Sequence[float]]) -> Means:
+    """Return the means of what is drawn at each d, and their standard errors."""
+    errors = [np.std(each, ddof=1) / len(each) ** 0.5 for each in drawn.values()]
+    return Means(list(drawn), np.array([np.mean(each) for each in drawn.values()]), np.array(errors))
 
 
 def compare(

@@ -7,10 +7,8 @@ FEW = {"draws": 20, "dim": 8}
 WRONG = {"alpha": 10, "kappa": 2, "rho": 0.5, "draws": 100, **DIMS}
 LINE = {"alpha": 2, "tau": 1.5, "rho": 0.3, "ridge": 0.1, "dims": [8, 12, 16]}
 ODD = [
-    Odd("lu/ridgeless_icl", {"alpha": 30, "kappa": 4, "tau": 0.7, "rho": 0.0, "draws": 400, **DIMS}),
-    Odd("lu/ridgeless_idg", {"alpha": 30, "kappa": 4, "tau": 0.7, "rho": 0.0, "draws": 400, **DIMS}),
     # k is a whole number at none of the dims
-    Odd("lu/ridgeless_idg", {"alpha": 10, "kappa": 0.3, "tau": 3, "rho": 0.01, "draws": 60, **DIMS}),
+    Odd("lu/ridgeless_icl", {"alpha": 30, "kappa": 2.3, "tau": 0.7, "rho": 0.0, "draws": 400, **DIMS}),
     Odd("lu/exact_risk", {"dim": 1, "context": 1, "tasks": 1, "seed": 1}),
     Odd("lu/exact_risk", {"law": "gaussian", "rho": 0.0}),
     Odd("lu/exact_risk", {"dim": 9, "context": 10**9, "tasks": 40, "rho": 1e-300}),
@@ -27,7 +25,7 @@ MUTANTS = [
     Mutant("lu/ridgeless_icl", "limit.icl, half", "1.5 * limit.icl, half", settings=WRONG),
     Mutant("lu/ridgeless_icl", "root)[0]", "2 * root)[0]", settings=WRONG),
     Mutant("lu/ridgeless_icl", "FiniteRisk(new", "FiniteRisk(old", settings=WRONG),
-    Mutant("lu/ridgeless_idg", "(*self.ratios).idg,", "(*self.ratios).icl,", settings={"draws": 100, **DIMS}),
+    Mutant("lu/ridgeless_icl", "limit.idg, half.idg", "limit.icl, half.idg", settings={"draws": 100, **DIMS}),
     Mutant("lu/exact_risk", "risk_of_tokens(Gamma, tasks, n,", "risk_of_tokens(Gamma, tasks, n + 1,"),
     Mutant("lu/exact_risk", "form(tasks, d, 2 * n,", "form(tasks, d, n,", "undecided"),
     Mutant("lu/finite_d", "sizes.prompts, self", "sizes.prompts + sizes.dim, self", settings={"draws": 60}),
