@@ -10,7 +10,7 @@ from icl.figures.ahn import losses
 from icl.figures.ahn import trained as weights_of
 from icl.figures.ahn.fig1 import Fig1
 from icl.figures.ahn.fig2 import Fig2
-from icl.figures.ahn.fig3 import Fig3
+from icl.figures.ahn.fig3 import Fig3, gathered, untrained
 from icl.figures.ahn.fig4 import Fig4
 from icl.figures.ahn.fig5 import Fig5
 from icl.runs.record import RunRecord
@@ -91,6 +91,17 @@ def test_figure_3_on_s(trained, monkeypatch):
     assert exact["lower_bound"] <= exact["best_risk"] == exact["minima_M"][0]
     assert np.allclose(tame["plain_batch_RK"].mean(1), tame["risk_on_s_R"], rtol=0.1)
     assert (np.abs(tame["risk_R"] - tame["risk_on_s_R"]) < 5 * tame["risk_stderr_R"]).all()
+
+
+def test_figure_3_shows_all_steps_and_says_where_training_ended():
+    """At the paper's size it ends off S."""
+    steps_T, y_RT = np.array([0, 1, 10, 11, 12, 100]), np.array([[5, 1, 2, 9, 3, 4], [5, 1, 2, 8, 0, 4.0]])
+    at_K, found_KQ = gathered(steps_T, y_RT)
+    assert at_K.tolist() == [0, 1, 10, 12, 100] and found_KQ[3].tolist() == [0, 5.5, 9]
+    for off, words in ((0.11, "ends off S"), (0.09, "")):
+        assert untrained(record(config={}), np.array([0.0, off])) == words
+    figure, records = base("ahn/fig4")
+    assert "ends off S" in [axes.get_xlabel() for axes in figure.picture(records).axes]
 
 
 # Figures 6 and 7: losses of weights and of descent

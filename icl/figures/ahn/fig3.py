@@ -155,7 +155,8 @@ class Fig3(TrainingSettings, Figure):
             (on_plain[1], *metric(plain, "loss"), SKY, "loss in training on plain prompts"),
         ):
             quantiles(axes, *gathered(steps_T, loss_RT), color, label)
-        note(of_B[0][1], untrained(run, run.B), "lower left")
+        ends = np.array([metric(run, f"dist_B{layer}")[1][:, -1] for layer in range(first)])
+        note(of_B[0][1], untrained(run, ends), "lower left")
         for axes in panels.values():
             step_axis(axes, metric(run, "risk_on_s")[0][-1])
         for _, axes in (loss, on_plain):
@@ -267,10 +268,9 @@ def gathered(steps_T: np.ndarray, y_RT: np.ndarray) -> tuple[np.ndarray, np.ndar
     return steps_T[last_K], np.array([np.quantile(part, (0, 0.5, 1)) for part in parts])
 
 
-def untrained(run: RunRecord, M_RLDD: np.ndarray) -> str:
-    """Return in a few words what training did not reach, or nothing: on S these are multiples of I."""
-    is_off = (_from_identity(M_RLDD) > ON_S).any()
-    return "not converged" if unconverged(run) else "ends off S" if is_off else ""
+def untrained(run: RunRecord, dist_RL: np.ndarray) -> str:
+    """Return in a few words what training did not reach, or nothing: on S these distances are 0."""
+    return "not converged" if unconverged(run) else "ends off S" if (dist_RL > ON_S).any() else ""
 
 
 def unconverged(run: RunRecord) -> str:
@@ -300,7 +300,7 @@ def where_converged(run: RunRecord, claims: Sequence[Claim]) -> list[Claim]:
 
 def multiples_of_identity(what: str, letter: str, M_RLDD: np.ndarray, seeds: Sequence[int]) -> Claim:
     """Claim that every matrix is a multiple of I."""
-    share_RL = _from_identity(M_RLDD)
+    share_RL = from_identity(M_RLDD)
     return Claim.of(
         f"{what}: 'the weight pattern matches the stationary point', a multiple of I in every layer",
         {
@@ -312,7 +312,7 @@ def multiples_of_identity(what: str, letter: str, M_RLDD: np.ndarray, seeds: Seq
     )
 
 
-def _from_identity(M_RLDD: np.ndarray) -> np.ndarray:
+def from_identity(M_RLDD: np.ndarray) -> np.ndarray:
     return distance_to_identity(torch.from_numpy(M_RLDD)).numpy()
 
 
