@@ -196,13 +196,13 @@ def of_place(place: str, typed: Mapping[str, Any], config: Mapping[str, Any]) ->
     return found
 
 
-def _one_thread() -> contextlib.AbstractContextManager[None]:
+def _one_thread() -> contextlib.ExitStack:
     """Compute with one thread of torch, where a statement has imported it: matrices are small."""
-    if "torch" not in sys.modules:
-        return contextlib.nullcontext()
-    from icl.training.threads import threads
-
-    return threads(1)
+    before = contextlib.ExitStack()
+    if (torch := sys.modules.get("torch")) is not None:
+        before.callback(torch.set_num_threads, torch.get_num_threads())
+        torch.set_num_threads(1)
+    return before
 
 
 def parse(composed: Composed, session: Session) -> CheckRequest:
