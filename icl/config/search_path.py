@@ -27,6 +27,7 @@ __all__ = ["SCALES", "ConfigDirs", "conf_dir"]
 
 LOCAL = Path("local", "default.yaml")  # in a folder of configs: settings of one machine
 _MOST_CHOICES_SHOWN = 24
+_ELSEWHERE = {"logger=mlflow": "docs/howto/wandb.md has the overrides that MLflow takes"}
 
 
 def conf_dir() -> Path:
@@ -168,6 +169,8 @@ class ConfigDirs:
             raise InputError(f"{group}={name}: no such config")
         if group == "check" and (of := about_statements("joined").get(name)):
             raise InputError(f"check={name}: is a part of another check now{suggest([of])}")
+        if f"{group}={name}" in _ELSEWHERE:
+            raise InputError(f"{group}={name}: no such option; {_ELSEWHERE[f'{group}={name}']}")
         folder, papers = name.rpartition("/")[0], sorted({one.partition("/")[0] for one in choices})
         if folder and folder not in papers and not nearest(name, choices):
             packages = ", ".join(installed()) or "none that declares itself"
