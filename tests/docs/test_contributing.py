@@ -24,4 +24,5 @@ def test_the_file_to_begin_with_becomes_a_check(
     monkeypatch.syspath_prepend(str(tmp_path))
     found = icl.check("ahn/best_step", d=7, config_dir=tmp_path / "conf")
     assert found["verdict"] == "holds" and found["control"]["rejected"]
-    assert found["exact"]["risk"] == "2" and found["tries"]["holds"] == 20
+    assert found["meanings"]["risk"].startswith("risk (2) less") and found["exact"]["risk"] == "0"
+    assert found["tries"]["holds"] == 20
