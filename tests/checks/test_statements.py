@@ -2,12 +2,13 @@
 
 import json
 import random
+from dataclasses import dataclass
 
 import pytest
 
 from icl.checks.index import PATH, written
-from icl.checks.statement import OPEN
-from icl.checks.tries import random_settings, tried
+from icl.checks.statement import OPEN, Statement, setting
+from icl.checks.tries import command, random_settings, tried
 from icl.config.search_path import about_statements
 from icl.jobs.requests.check import decided
 from icl.runs.documents import dumps
@@ -94,3 +95,44 @@ def test_tries_are_counted_and_a_counterexample_is_lowered():
     assert found["decided"] == 40 and found["fails"] > 0 and found["undecided"] == 0
     lowest = {"dim": 3, "context": 10, "eigenvalues": None}
     assert found["smallest_counterexample"] == lowest
+
+
+@dataclass
+class Drawn(Statement):
+    """Fails, or is undecided, from some sizes on, where it is expected to hold."""
+
+    narrow: int = setting(3, 1, 9)
+    wide: int = setting(10, 1, 10**6)
+    real: float = setting(1.0, 0.0, 2.0)
+    ratio: float = setting(1.0, 1e-3, 1e3)
+    word: str = setting("one", choices=("one", "two"))
+    free: int = setting(5, 1)
+
+    def measure(self, m):
+        m.zero("off", int(self.narrow > 2 and self.wide > 1000 and self.word == "two"), "what is wrong")
+        m.control("a wrong one", 1)
+        if self.real > 1.2:
+            m.undecided("it is too large")
+
+
+def test_random_settings_begin_at_the_least_and_come_to_the_largest():
+    drawn = list(random_settings(Drawn(), 200, 1))
+    assert (drawn[0].narrow, drawn[0].wide, drawn[0].real, drawn[0].ratio) == (1, 1, 0.0, 1e-3)
+    assert {one.word for one in drawn} == {"one", "two"} and {one.free for one in drawn} == {5}
+    assert {one.narrow for one in drawn} == set(range(1, 10))
+    for name, low, high, near in (
+        ("wide", 1, 10**6, 10**5), ("real", 0.0, 2.0, 1.8), ("ratio", 1e-3, 1e3, 100.0)
+    ):  # fmt: skip
+        values = [getattr(one, name) for one in drawn]
+        assert all(low <= value <= high for value in values) and max(values) > near
+    assert sum(one.wide < 1000 for one in drawn[100:]) > 30 and sum(one.ratio < 1 for one in drawn[100:]) > 20
+
+
+def test_what_fails_is_lowered_and_what_is_left_open_is_named():
+    found = tried(Drawn(), 200, 1)
+    assert found["decided"] == 200 == found["holds"] + found["fails"] + found["undecided"]
+    lowest = found["smallest_counterexample"]
+    assert (lowest["narrow"], lowest["wide"], lowest["word"], lowest["free"]) == (3, 1001, "two", 1)
+    assert found["undecided_at"]["real"] > 1.2
+    typed = command("mine.py", {"dim": 2, "scales": [1, 2], "seed": None})
+    assert typed == "icl check mine.py check.dim=2 'check.scales=[1, 2]' tries=0"

@@ -59,7 +59,11 @@ CHECKS: dict[str, Changes] = {
         *({"heads": heads} for heads in ([2], "two", [1, 1], [0, 1])),
         *({"samples": 10}, {"starts": 1}, {"dim": 0}, {"context": 10**6}),
     ],
-    "ahn/theorem1": [*PROMPTS, {"dim": 201}, {"dim": 2, "eigenvalues": [1, 0]}],
+    "ahn/theorem1": [
+        *PROMPTS, {"dim": 201}, {"dim": 2, "covariance": [[1, 1], [1, 1]]},
+        {"dim": 2, "covariance": [[-1, 0], [0, -1]]}, {"dim": 2, "covariance": [[2, 1], [0, 2]]},
+        {"dim": 3, "covariance": [[1, 0, 0], [0, -1, 0], [0, 0, -1]]},
+    ],
     "ahn/theorem2": [*({"dim": n} for n in (1, 33)), {"context": 0}],
     "ahn/theorem3": [*PROMPTS, {"dim": 33}, {"layers": 0}, {"layers": 13}],
     "ahn/theorem4": [*PROMPTS, {"dim": 33}, {"layers": 0}, {"layers": 5}, {"starts": 0}, {"context": 10**5}],

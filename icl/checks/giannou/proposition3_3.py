@@ -71,12 +71,12 @@ class Proposition3_3(Statement):
         mu, rng, dim = rational(self.mu), Random(self.seed), min(self.dim, MOST_DIM)
         pairs = list(drawn_errors(PROBLEMS, self.context, dim, mu, rng))
         symmetric = [(H, (E + E.transpose()) / 2) for H, E in pairs]
-        inverse = greatest(inverse_share(H, E, mu) for H, E in (*pairs, *symmetric))
+        apart = [(H, E) for H, E in symmetric if dim == 1 or H * E != E * H]  # others may meet a bound
+        inverse = greatest(inverse_share(H, E, mu) for H, E in (*pairs, *apart))
         m.below("inverse", inverse, 1, "largest ratio of |(H + E)^-1 - H^-1| to its bound")
         least = mu * identity(dim)
         sharp = inverse_share(least, -least / 2, mu)
         m.control("the ratio to half of the bound at H = mu I, less 1", 2 * sharp - 1, of="inverse")
         if dim > 1:
-            apart = [(H, E) for H, E in symmetric if H * E != E * H]  # others may meet a bound
             least_gap = -greatest(-gap for H, E in apart for gap in condition_gaps(H, E))
             m.positive("condition", least_gap, "least distance of a condition number from its bounds (E.5)")

@@ -4,14 +4,16 @@ from dataclasses import replace
 
 import pytest
 import torch
+from flint import fmpq
 
 from icl.checks.ahn.theorem3 import Theorem3
 from icl.checks.ahn.theorem4 import Theorem4
-from icl.checks.given import Weights, judge
+from icl.checks.given import Given, Weights, distance, halved, judge
 from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.theory.ahn.invariant_risk import InvariantRisk
+from icl.theory.rationals import matrix, unit
 
 LAW = LinearRegression(3, 8, eigenvalues=[2, 1, 0.25], task_covariance="inverse").law([0, 1])
 
@@ -58,10 +60,35 @@ def test_weights_that_the_theorem_does_not_speak_of_are_refused():
         (replace(weights, activation="relu"), "relu"),
         (replace(weights, law=other), r"Sigma\^1/2 w"),
         (replace(weights, law=replace(weights.law, read_out=1)), "read_out"),
+        (replace(weights, law=replace(weights.law, label_noise=0.1)), "without noise"),
+        (replace(weights, law=replace(weights.law, mean_RD=weights.law.mean_RD + 1)), "w of mean 0"),
         (of_theorem_3(5), "have 5 layers"),
     ):
         with pytest.raises(InputError, match=words):
             judge(Theorem3(), wrong)
+
+
+def test_weights_that_are_not_finite_leave_it_open():
+    weights = of_theorem_3(1)
+    found = judge(Theorem3(), replace(weights, matrices={"A": weights.matrices["A"] * float("nan")}))
+    assert found.verdict == "undecided" and found.open == ["not all weights are finite"]
+
+
+def test_the_last_matrix_is_halved_and_one_layer_is_read_as_p_and_q():
+    A, B = matrix([[1, 2], [3, 4]]), matrix([[5, 6], [7, 8]])
+    law = LinearRegression(2, 8).law([0])
+    given = Given("sparse_ab", "identity", {"A": [A], "B": [B]}, law)
+    assert halved(given).matrices == {"A": [A], "B": [B / 2]}
+    assert halved(replace(given, matrices={"A": [[A, B]]})).matrices == {"A": [[A / 2, B / 2]]}
+    for family, sign in (("sparse_a", -1), ("sparse_ab", 1)):
+        P, Q = replace(given, family=family, matrices={"A": [A]}).single_layer("one")
+        assert unit(2, 2, 3) == P
+        assert matrix([[sign, 2 * sign, 0], [3 * sign, 4 * sign, 0], [0, 0, 0]]) == Q
+    full = replace(given, family="full", matrices={"P": [A], "Q": [B]})
+    assert full.single_layer("one") == (A, B)
+    with pytest.raises(InputError, match="these have 2 layers"):
+        replace(full, matrices={"P": [A], "Q": [A, B]}).single_layer("one")
+    assert (distance([2 * A, B], [A, B]) ** 2).contains(fmpq(30, 30 + 174))
 
 
 def of_theorem_4(layers, place=0, noise=0.0):

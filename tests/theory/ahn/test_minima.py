@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from flint import arb, ctx, fmpq, fmpq_mat
 
@@ -59,6 +61,9 @@ def test_a_minimum_is_enclosed_and_other_points_are_not():
         assert all(abs(x - y) < 1e-6 for x, y in zip([*found.a, *found.beta], end, strict=True))
         assert abs(found.risk - risk.value(end[:2], end[2:])) < 1e-12
         assert not found.is_apart(found)
+        assert len(found.b) == 1 and abs(found.b[0] * found.a[0] - found.beta[0]) < 1e-30
+        for moved in ({"a": [found.a[0], found.a[1] + 1]}, {"beta": [found.beta[0] + 1]}):
+            assert found.is_apart(replace(found, **moved))
         assert enclosed(moments, [100.0, -50.0, 30.0]) is None
     with ctx.workprec(24):
         assert enclosed(moments, end) is None
