@@ -68,7 +68,8 @@ def test_names_in_wandb(tiny: Run, outputs: Path) -> None:
     made = tiny(*swept, "sweep.name=of seeds", logger="wandb_offline").json
     assert made["done"] == 3 and made["name"] == "of seeds" and group_of(made).startswith("of seeds (")
     others = [run for run, _ in logged_to_wandb(outputs) if alone["fingerprint"] not in run.run_id]
-    assert [run.run_group for run in others] == [group_of(made)] * 2
+    assert [run.run_group for run in others] == [group_of(made)] * 3
+    assert sorted(run.job_type for run in others) == ["sweep", "train", "train"]
 
 
 def test_the_name_of_a_sweep(tiny: Run, icl: Run, outputs: Path) -> None:
