@@ -87,12 +87,14 @@ def sparse_expected_risk(
     At layer l a context token is x_l = M u, y_l = v^T K u, so with T = S M^T A M: K <- K (I + T), M <- M + B
     M T. The query's label moves by v^T (K - I) u from 0, which is the error v^T K u where the prediction is
     minus the label (Lemma 6), and v^T (K - 2 I) u where it is the label. Only the rows F^T K are carried,
-    with V = F F^T the second moment of v; the query's second moment X closes the product.
+    with V = F F^T the second moment of v; the query's second moment X closes the product. Roots that differ
+    by prompt have the axis B, too.
     """
     E, layers = S_REEB.shape[1], A_RLDD.shape[1]
-    A_RLEE, F_RKE = _pad(A_RLDD, E), label_root_REK.mT
+    A_RLEE, of_each = _pad(A_RLDD, E), len(label_root_REK.shape) == 4
     T_REEB = from_right(S_REEB, A_RLEE[:, 0])
-    rows_RKEB = F_RKE[..., None] + from_left(F_RKE, T_REEB)
+    F_RKEB = label_root_REK.transpose(1, 2) if of_each else label_root_REK.mT[..., None]
+    rows_RKEB = product(F_RKEB, T_REEB, F_RKEB) if of_each else F_RKEB + from_left(F_RKEB[..., 0], T_REEB)
     if B_RLDD is not None:
         B_RLEE = _pad(B_RLDD, E)
         M_REEB = torch.eye(E, dtype=T_REEB.dtype, device=T_REEB.device)[..., None] + from_left(
@@ -111,8 +113,9 @@ def sparse_expected_risk(
             rows_RKEB = product(rows_RKEB, T_REEB, rows_RKEB)
             M_REEB = product(from_left(B_RLEE[:, layer], M_REEB), T_REEB, M_REEB)
     if read_out == 1:
-        rows_RKEB = rows_RKEB - 2 * F_RKE[..., None]
-    return squared_norm(from_right(rows_RKEB, query_root_RED))
+        rows_RKEB = rows_RKEB - 2 * F_RKEB
+    last_RKDB = product(rows_RKEB, query_root_RED) if of_each else from_right(rows_RKEB, query_root_RED)
+    return squared_norm(last_RKDB)
 
 
 def query_risk(out_RKB: Tensor, w_RDB: Tensor, query_root_RPK: Tensor, read_out: int) -> Tensor:

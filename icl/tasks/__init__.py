@@ -6,6 +6,7 @@ from icl.tasks.law import Law, Task
 from icl.tasks.linear_regression import LinearRegression, LinearRegressionLaw, TaskDiversityLaw
 from icl.tasks.logistic_regression import LogisticRegression, LogisticRegressionLaw
 from icl.tasks.prompts import GramPrompt, TokenPrompt
+from icl.tasks.rotated_regression import RotatedRegression, RotatedRegressionLaw
 from icl.tasks.token_law import TokenLaw
 
 __all__ = [
@@ -19,6 +20,8 @@ __all__ = [
     "LinearRegressionLaw",
     "LogisticRegression",
     "LogisticRegressionLaw",
+    "RotatedRegression",
+    "RotatedRegressionLaw",
     "Task",
     "TaskDiversityLaw",
     "TokenLaw",

@@ -54,6 +54,11 @@ CASES = {
         *({"setting": setting, "dim": 2, "length": 6, "systems": 3} for setting in "acd"),
     ],
     "LogisticRegression": [{"dim": 1, "context": 1}, {"dim": 3, "context": 9, "mu": 0.05}],
+    "RotatedRegression": [
+        {"dim": 1, "context": 2},
+        {"dim": 3, "context": 2, "nu": 0.5, "beta": 0.5},
+        {"dim": 2, "context": 6, "nu": 0.0, "task_eigenvalues": [3.0, 0.0], "label_noise": 0.4},
+    ],
 }  # fmt: skip
 EACH = pytest.mark.parametrize(
     ("task", "settings"), [(name, case) for name, cases in CASES.items() for case in cases], ids=str
@@ -126,6 +131,7 @@ def test_gram_matrices_are_those_of_the_tokens(task, settings):
 LOSSES = {
     "ConditionedRegression": lambda law: 1 / law.dim,
     "DynamicalSystem": lambda law: 0.5,
+    "RotatedRegression": lambda law: 1 / law.dim,
 }  # of a squared error
 FAMILIES = {
     "a": lambda dim: SparseA(dim, 2, 0.2),
