@@ -65,7 +65,7 @@ class RotatedRegression:
 @dataclass(frozen=True)
 class RotatedRegressionLaw(ConditionedRegressionLaw):
     declared: ClassVar[tuple[str, ...]] = ConditionedRegressionLaw.declared
-    read_out: ClassVar[int] = -1  # A_l of eq. (8) of ahn is then Gamma_l / L
+    read_out: ClassVar[int] = -1  # type: ignore[misc]  # A_l of eq. (8) of ahn is then Gamma_l / L
 
     lambda_D: tuple[float, ...]
     omega_D: tuple[float, ...]
