@@ -288,8 +288,8 @@ def weight_checks_of(
 
 
 def validate_weight_checks(checks: Sequence[WeightCheck], model: Any, law: Any) -> None:
-    """Evaluate the checks on weights of zero in one seed's shapes, so that one that cannot judge them is refused.
-    At zero a risk of four layers is immediate; at other weights it takes seconds."""
+    """Evaluate the checks on weights of zero, one seed's, so that one that cannot judge their shapes is
+    refused. At zero the risk of four layers is immediate; at other weights it takes seconds."""
     if checks:
         weights = given_weights.of_model(model, law)
         first = {name: 0 * matrix[:1] for name, matrix in weights.matrices.items()}
