@@ -37,24 +37,15 @@ class Levels(WeightsCallback):
     and `hessian/least`, the least over the seeds. What no theorem gives is left out. At the end always."""
 
     at_end = True
-
-    def __init__(self, count: int = 8, steps: Sequence[int] | None = None) -> None:
-        super().__init__(count, steps)
-        self._law: Law | None = None
+    _law: Law | None = None
 
     def show(self, loggers: Sequence[Any], step: int, model: Any, law: Law, seeds: Sequence[int]) -> None:
-        found = self.levels(model, law)
+        found = self.exact(model, law).at(model)
         for logger in loggers if found else ():
             logger.log_metrics(found, step)
 
-    def levels(self, model: Any, law: Law) -> dict[str, float]:
-        return self.of(model, law).at(model)
-
-    def layers(self, model: Any, law: Law) -> list[list[tuple[float, float | None]]]:
-        return self.of(model, law).layers(model)
-
-    def of(self, model: Any, law: Law) -> Exact:
-        """Return what is exact of models of this kind, computed once for a law."""
+    def exact(self, model: Any, law: Law) -> Exact:
+        """Return what is exact of models of this kind, computed for a law when it is first asked."""
         if self._law is not law:
             self._law, self._exact = law, Exact(model, law)
         return self._exact

@@ -67,13 +67,9 @@ class WeightsCallback(StepCallback):
     @abstractmethod
     def show(self, loggers: Sequence[Any], step: int, model: Any, law: Law, seeds: Sequence[int]) -> None: ...
 
-    def levels(self, model: Any, law: Law) -> dict[str, float]:
-        """Return exact levels and what tells how near the weights are, for the table of curves."""
-        return {}
-
-    def layers(self, model: Any, law: Law) -> list[list[tuple[float, float | None]]]:
-        """Return a trained scalar and the theorem's, by replica and layer, for the table of layers."""
-        return []
+    def exact(self, model: Any, law: Law) -> Any:
+        """Return what is exact of such models (icl.levels), for tables of curves and layers; else None."""
+        return None
 
     def on_chosen_step(self, trainer: pl.Trainer, pl_module: EnsembleModule, step: int) -> None:
         if not pl_module.row_steps:

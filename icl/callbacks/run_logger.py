@@ -70,9 +70,8 @@ class RunLogger:
         about |= (run.get("hardware") or {}) | (run.get("git") or {})
         summary = {name: entry["mean"] for name, entry in record.run["metrics"].items()}
         summary |= {"error": record.run["notes"][-1]} if self.has_diverged else {}
-        tables: dict[str, tuple[Sequence[str], list[list[Any]]]]
-        tables = {"verdicts": (JUDGED, [verdict_row(verdict) for verdict in record.verdicts])}
-        tables |= self._curves_and_layers(record)
+        tables = self._curves_and_layers(record)
+        tables["verdicts"] = (JUDGED, [verdict_row(verdict) for verdict in record.verdicts])
         kind = re.sub(r"[^\w.-]", "-", record.run["experiment"])
         for logger in self.loggers:
             logger.log_hyperparams(about)
@@ -94,11 +93,11 @@ class RunLogger:
         for t, step in enumerate(record.weights["history_steps"].tolist()):
             stacks = {name: torch.from_numpy(record.weights[f"{name}_history"][:, t]) for name in names}
             model = model_in_float64(plan.model, stacks)
-            for callback, _ in self._shown:
-                found |= {(step, name): [value] for name, value in callback.levels(model, plan.law).items()}
+            for exact in filter(None, (callback.exact(model, plan.law) for callback, _ in self._shown)):
+                found |= {(step, name): [value] for name, value in exact.at(model).items()}
                 rows += [
                     [step, seed, layer, *scalars]
-                    for seed, by_layer in zip(plan.seeds, callback.layers(model, plan.law), strict=False)
+                    for seed, by_layer in zip(plan.seeds, exact.layers(model), strict=False)
                     for layer, scalars in enumerate(by_layer)
                 ]
         curves = [

@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from icl.cli.output import emit
 from icl.cli.quick import read_arguments
 from icl.errors import InputError, nearest
 from icl.jobs.exit_codes import OK
 
-TIMEOUT = 15.0  # seconds that a server may take to answer
-
 
 def command(args: Sequence[str]) -> int:
     from icl.jobs.stored import catalog
     from icl.loggers.dashboard import CHARTS, Dashboard
+    from icl.loggers.wandb_run import default_entity
     from icl.runs import atomic
 
     place = {key: os.environ.get(f"WANDB_{key.upper()}", "") for key in ("entity", "project")}
@@ -29,11 +27,15 @@ def command(args: Sequence[str]) -> int:
         raise InputError(f"{asked.others[-1]}: icl dashboard takes EXPERIMENT, entity=, project=, save=true")
     if only and only not in known:
         raise InputError(f"{only}: no such experiment{nearest(only, known)}")
-    saves, entity = asked.settings["save"] == "true", asked.settings["entity"]
-    if saves:
-        found = default_entity(asked.outputs)
-        entity = entity or found
-    made = Dashboard(entity, asked.settings["project"], known, asked.configs.options("paper"), only)
+    saves = asked.settings["save"] == "true"
+    found = default_entity(asked.outputs) if saves else ""
+    made = Dashboard(
+        asked.settings["entity"] or found,
+        asked.settings["project"],
+        known,
+        asked.configs.options("paper"),
+        only,
+    )
     folder = asked.outputs / "dashboard"
     for name, document in made.documents().items():
         content = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
@@ -51,16 +53,3 @@ def command(args: Sequence[str]) -> int:
         asked.settings["format"],
     )
     return OK
-
-
-def default_entity(outputs: Path) -> str:
-    """Return the entity of the key. No key, or one that a server refuses, is an InputError."""
-    from icl.loggers.wandb_run import quiet_wandb
-
-    wandb = quiet_wandb(outputs, TIMEOUT)
-    try:
-        if not wandb.login(prompt=False, verify=True):
-            raise InputError("save=true: no W&B key (`wandb login` or WANDB_API_KEY gives one)")
-        return wandb.Api().default_entity or ""
-    except wandb.Error as error:
-        raise InputError(f"save=true: W&B refuses or cannot be reached ({error})") from None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from icl.errors import one_line
+from icl.errors import InputError, one_line
 from icl.redact import redact
 
 Notify = Callable[[str], None]  # a line for the user
@@ -30,6 +30,7 @@ PRIVATE = {
     "program": "icl",
 }
 _QUIET = {"silent": True, "quiet": True, "symlink": False, "use_dot_wandb": False, "reinit": "create_new"}
+TIMEOUT = 15.0  # seconds that a server may take to answer
 FINISH_TIMEOUT = 15.0  # seconds that uploads may take at the end; what is left is on disk
 # A question that a server does not answer is asked for some seconds; what is sent, until the run is closed.
 _BRIEFLY = {
@@ -57,6 +58,17 @@ def quiet_wandb(folder: Path, timeout: float) -> Any:
 
     wandb.setup(wandb.Settings(silent=True, quiet=True))
     return wandb
+
+
+def default_entity(outputs: Path) -> str:
+    """Return the entity of the key. No key, or one that a server refuses, is an InputError."""
+    wandb = quiet_wandb(outputs, TIMEOUT)
+    try:
+        if not wandb.login(prompt=False, verify=True):
+            raise InputError("save=true: no W&B key (`wandb login` or WANDB_API_KEY gives one)")
+        return wandb.Api().default_entity or ""
+    except wandb.Error as error:
+        raise InputError(f"save=true: W&B refuses or cannot be reached ({error})") from None
 
 
 def open_run(

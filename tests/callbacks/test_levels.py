@@ -124,4 +124,4 @@ def test_on_ar_1_tokens_one_head_attains_the_least_risk(window, known):
 def test_levels_are_computed_once_for_a_law():
     _, model, law = exact(SparseA(2, 2), WHITE)
     callback = Levels()
-    assert callback.of(model, law) is callback.of(model, law)
+    assert callback.exact(model, law) is callback.exact(model, law)
