@@ -21,7 +21,8 @@ def rows_of(
     summary: Sequence[Row], short: Mapping[str, str], levels: Mapping[tuple[str, ...], float]
 ) -> list[Row]:
     """Return a row for each configuration and metric; `levels` has the exact optimum by overrides. `x` is the
-    value of the first key where all are positive, else the configuration's number; `rest` has the other keys."""
+    value of the first key where all are positive, else the configuration's number; `rest` has the other
+    keys."""
     settings = list(dict.fromkeys(tuple(row["overrides"]) for row in summary))
     values = [[_pair(override) for override in setting] for setting in settings]
     numbers = [_positive(pairs[0][1]) if pairs else None for pairs in values]

@@ -63,8 +63,11 @@ class Exact:
                 self.levels["level/optimum"] = float(np.mean(bounds))  # type: ignore[arg-type]
 
     def at(self, model: Any) -> dict[str, float]:
-        """Return the levels, and at these weights the excess and the Hessian's least eigenvalue."""
+        """Return the levels, and at these weights the excess and the Hessian's least eigenvalue, if all of
+        them are finite."""
         found = dict(self.levels)
+        if not all(M.isfinite().all() for M in model.parametrization.parameters()):
+            return found
         if self.risk is not None and "level/optimum" in found:
             with torch.no_grad():
                 found["excess"] = float(self.risk(model).mean()) / found["level/optimum"] - 1
