@@ -20,6 +20,7 @@ from icl.algorithms import (
     NewtonIteration,
     RidgeRegression,
 )
+from icl.algorithms.newton import identity_start, transpose_start
 from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import DynamicalSystem, GramPrompt, LinearRegression, TokenPrompt
@@ -267,3 +268,14 @@ def test_the_kalman_filter_is_conditioning_on_the_joint_gaussian(setting, s, t):
             assert float(mean[0, b, at]) == pytest.approx(float(weights @ y[0, b, :at]), rel=1e-7, abs=1e-9)
             assert float(variance[0, b, at]) == pytest.approx(float(C[b, at, at] - weights @ cross), rel=1e-7)
     assert torch.equal(kalman.predict_last(y * s * t) / (s * t), mean[..., -1])
+
+
+def test_conjugate_gradients_stop_at_the_solution():
+    S, g = torch.eye(2).double()[None, None], torch.ones(1, 1, 2).double()
+    assert torch.equal(ConjugateGradient(5).weights(S, g), g)
+
+
+def test_where_newtons_iteration_starts():
+    A = torch.diag(torch.tensor([3.0, 1.0]).double())
+    np.testing.assert_allclose(transpose_start(A[[1, 0]]).numpy(), np.array([[0, 0.3], [0.1, 0]]))
+    np.testing.assert_allclose(identity_start(A).numpy(), 0.5 * np.eye(2))

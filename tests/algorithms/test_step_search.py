@@ -7,8 +7,6 @@ from scipy.optimize import minimize_scalar
 
 from icl.algorithms import (
     Contexts,
-    GDPlusPlus,
-    GradientDescent,
     Steps,
     search_gd,
     search_gd_plus_plus,
@@ -18,7 +16,7 @@ from icl.algorithms.step_search import _gd, _gd_plus_plus, _reduce
 from icl.models.batched import batch_last
 from icl.models.gram import sparse_expected_risk
 from icl.random import generator
-from icl.tasks import GramPrompt, LinearRegression
+from icl.tasks import LinearRegression
 from icl.tasks.expected_traces import sparse_a_risk
 from icl.theory.ahn.invariant_risk import InvariantRisk
 
@@ -76,27 +74,6 @@ def test_the_reduced_risk_is_the_mean_risk_of_the_draw(noise, white, preconditio
         moved = reduced_risk(_reduce(drawn, Sigma, degree), _gd_plus_plus, *theta)
         steps = Steps(*(part.expand(2, -1) for part in theta), moved)
         torch.testing.assert_close(moved, expected_risk(drawn, steps, Sigma), rtol=1e-9, atol=0)
-
-
-@pytest.mark.parametrize("preconditioned", [False, True])
-def test_the_risk_is_that_of_the_algorithms_own_predictions(fewer_starts, preconditioned):
-    """Sum squared errors over the roots' columns: errors are bilinear in w and x_q, so that is the
-    expectation."""
-    law, contexts = draw(30, 10)
-    Sigma = law.Sigma_RDD if preconditioned else None
-    S = contexts.S_RBEE[:, :, None, None].expand(-1, -1, 5, 5, -1, -1)
-    w = contexts.label_root_REK.mT[:, None, :, None].expand(-1, 30, -1, 5, -1)
-    x = contexts.query_root_RED.mT[:, None, None].expand(-1, 30, 5, -1, -1)
-    J = torch.cat([torch.eye(5).double().expand(2, 30, 5, 5, 5, 5), w[..., None, :]], -2)
-    query = torch.nn.functional.pad(x, (0, 1))
-    prompt = GramPrompt((J @ S @ J.mT).flatten(1, 3), query.flatten(1, 3), (w * x).sum(-1).flatten(1))
-    gd, moved = search_gd(contexts, 2, Sigma), search_gd_plus_plus(contexts, 2, Sigma)
-    for steps, model in (
-        (gd, GradientDescent(gd.eta_RL, 2, Sigma)),
-        (moved, GDPlusPlus(moved.eta_RL, moved.gamma_RL, 2, Sigma)),
-    ):
-        risk = (model.predict(prompt) - prompt.target_RB).square().sum(1) / 30
-        torch.testing.assert_close(risk, steps.risk_R, rtol=1e-9, atol=0)
 
 
 @pytest.mark.parametrize(("layers", "context"), [(1, 10), (2, 20), (4, 20)])

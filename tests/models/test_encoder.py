@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
-from icl.models import LSA, Encoder, LinearTransformer, tokens
+from icl.models import LSA, Encoder, LinearTransformer
 from icl.random import generator
 from icl.tasks import ConditionedRegression
 from icl.tasks.prompts import GramPrompt, TokenPrompt
@@ -105,51 +104,6 @@ def test_against_a_plain_loop(kind, prompt):
         for b in range(B):
             expected = by_hand(model, r, prompt.context_RBNP[r, b], prompt.query_RBP[r, b])
             assert torch.allclose(out_RBK[r, b], torch.tensor(expected).double(), rtol=1e-6, atol=1e-9)
-
-
-@pytest.mark.parametrize("mask", [True, False])
-def test_lsa_is_the_linear_attention_that_exists(mask, prompt):
-    """Set the read-in to the identity on (x, y, 1). Unmasked, the query is one more token of the context,
-    which only the others' next layer reads: with it there, the house's form is of N + 1 context tokens."""
-    model = encoder(**KINDS["lsa"] | {"mask": mask, "width": D + 2})
-    family = model.parametrization
-    with torch.no_grad():
-        family.read_in.copy_(torch.eye(D + 2).expand_as(family.read_in))
-    E = (D + 2) // H
-    heads = [slice(h * E, (h + 1) * E) for h in range(H)]
-    keys = N if mask else N + 1
-    P = torch.stack([keys * family.merge[..., h] @ family.value[:, :, h] for h in heads], dim=2)
-    Q = torch.stack([family.key[:, :, h].mT @ family.query[:, :, h] / E**0.5 for h in heads], dim=2)
-    given = prompt.context_RBNP, prompt.query_RBP
-    context, query = (nn.functional.pad(t, (0, 1), value=1.0) for t in given)
-    if not mask:
-        context = torch.cat([context, query[:, :, None]], dim=2)
-    out_RBP = tokens.stack_forward(P, Q, context, query)
-    expected = (out_RBP * family.read_out[:, 0]).sum(-1)
-    assert torch.allclose(model.predict(prompt), expected, rtol=1e-10)
-
-
-def test_softmax_and_layer_norm_are_torchs_own(prompt):
-    model = encoder(**KINDS["softmax"])
-    M = model.parametrization.matrices()
-    for r in range(R):
-        block = nn.TransformerEncoderLayer(
-            W, H, 6, 0.0, "gelu", batch_first=True, norm_first=True, bias=False, dtype=torch.float64
-        )
-        torchs = nn.TransformerEncoder(block, L, nn.LayerNorm(W, bias=False, dtype=torch.float64), False)
-        with torch.no_grad():
-            for i, layer in enumerate(torchs.layers):
-                attention = torch.cat([M[name][r, i] for name in ("query", "key", "value")])
-                layer.self_attn.in_proj_weight.copy_(attention)
-                layer.self_attn.out_proj.weight.copy_(M["merge"][r, i])
-                layer.linear1.weight.copy_(M["up"][r, i])
-                layer.linear2.weight.copy_(M["down"][r, i])
-                layer.norm1.weight.copy_(1 + M["gain"][r, i, 0])
-                layer.norm2.weight.copy_(1 + M["gain"][r, i, 1])
-            torchs.norm.weight.copy_(1 + M["last_gain"][r, 0, 0])
-        z_BMP = torch.cat([prompt.context_RBNP, prompt.query_RBP[:, :, None]], dim=2)[r]
-        h_BMW = torchs(nn.functional.pad(z_BMP, (0, 1), value=1.0) @ M["read_in"][r, 0].T)
-        assert torch.allclose(model.predict(prompt)[r], h_BMW[:, -1] @ M["read_out"][r, 0, 0], rtol=1e-10)
 
 
 def test_a_parameter_predicts_by_its_product_with_the_query(prompt):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from icl.errors import InputError
-from icl.models import LSA, LinearTransformer, SparseA
+from icl.models import LinearTransformer, SparseA
 from icl.random import generator
 from icl.tasks import ConditionedRegression
 from icl.tasks.conditioned_regression import TILTS
@@ -78,16 +78,3 @@ def test_weighted_means_of_tilted_prompts_are_those_of_plain_ones(task, degree):
         seen_RB, other_RB = weight_RB * mean(tilted), mean(plain)
         error_R = ((seen_RB.var(1) + other_RB.var(1)) / count) ** 0.5
         assert ((seen_RB.mean(1) - other_RB.mean(1)).abs() < SIGMAS * error_R).all()
-
-
-def test_the_tilted_risk_is_the_sampled_one():
-    model = LinearTransformer(LSA(3, 2, 1, scalars=[0.2, 0.3, 0.1, 1.1], init_std=0.01))
-    model.parametrization.initialise([0, 1])
-    offered = law(constant=True, largest=[1.0, 1.0]).estimators(model)
-    tilted, sampled = (offered[name]() for name in ("tilted", "sampled"))
-    assert list(offered) == ["sampled", "tilted"] and tilted.plain is not None and sampled.plain is None
-    means = [[of.risk(model, of.draw(streams(k), 3000)) for k in range(8)] for of in (tilted, sampled)]
-    (a_R, b_R), (s_R, t_R) = zip(
-        *((torch.stack(m).mean(0), torch.stack(m).std(0)) for m in means), strict=True
-    )
-    assert ((a_R - b_R).abs() < SIGMAS * torch.hypot(s_R, t_R) / 8**0.5).all() and (s_R < 0.2 * a_R).all()

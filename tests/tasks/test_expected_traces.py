@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from icl.tasks.expected_traces import expected_word, sparse_a_risk
-from icl.tasks.quadratic import QuadraticRisk
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.theory.wishart import trace_moment
 from tests.tasks.gaussian import moment
@@ -71,16 +70,6 @@ def test_risk_off_s_against_the_gram_path(L):
         assert L == 1 or not within(sample, sparse_a_risk(wrong, Sigma, Sigma_w, N), 6)
 
 
-def test_one_layer_equals_the_quadratic_form():
-    Sigma, Sigma_w, A_DD = covariance(9, 4), covariance(10, 4), draw(11, 4, 4)
-    risk = QuadraticRisk.linear_regression(Sigma, Sigma_w, 6)
-    P, Q = torch.zeros(2, 1, 5, 5, dtype=torch.float64)
-    P[0, 4, 4], Q[0, :4, :4] = 1, -A_DD
-    assert float(sparse_a_risk(A_DD[None], Sigma, Sigma_w, 6)) == pytest.approx(
-        float(risk.value_of_layer(P, Q)), rel=1e-12
-    )
-
-
 @pytest.mark.parametrize("L", [1, 2, 3])
 def test_on_s_it_equals_the_polynomial_and_its_gradient_is_proportional_to_sigma(L):
     Sigma, D, N = covariance(12, 4), 4, 11
@@ -93,15 +82,6 @@ def test_on_s_it_equals_the_polynomial_and_its_gradient_is_proportional_to_sigma
     (gradient_LDD,) = torch.autograd.grad(value, A_LDD)
     expected = torch.from_numpy(exact.gradient_V)[:, None, None] * Sigma / D
     assert torch.allclose(gradient_LDD, expected, rtol=1e-9, atol=1e-10)
-
-
-def test_change_of_coordinates():
-    """Change x -> R x, w -> R^{-T} w, A -> R^{-T} A R^{-1}, which leaves every prediction alone."""
-    Sigma, Sigma_w, A_LDD, R = covariance(15, 3), covariance(16, 3), draw(17, 2, 3, 3) / 3, draw(18, 3, 3)
-    back = torch.linalg.inv(R)
-    here = sparse_a_risk(A_LDD, Sigma, Sigma_w, 5)
-    there = sparse_a_risk(back.T @ A_LDD @ back, R @ Sigma @ R.T, back.T @ Sigma_w @ back, 5)
-    assert float(here) == pytest.approx(float(there), rel=1e-10)
 
 
 def test_gradient_and_leading_axes():

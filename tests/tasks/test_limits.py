@@ -43,6 +43,11 @@ LINEAR = [
     ({"guess_bias": float("inf")}, r"^task\.guess_bias=inf: must be a finite number$"),
     ({"label_noise": -1.0}, r"task\.label_noise=-1\.0: must be a finite number of at least 0"),
     ({"read_out": 0}, r"task\.read_out=0: must be -1 or 1"),
+    ({"tasks": 0}, r"task\.tasks=0"),
+    ({"tasks": 2.5}, r"task\.tasks=2\.5"),
+    ({"task_law": "ball"}, r"task\.task_law=ball"),
+    ({"task_draw": "balanced"}, r"needs task\.tasks"),
+    ({"tasks": 3, "task_draw": "often"}, r"task\.task_draw=often"),
 ]
 CONDITIONED = [
     ({"condition": 0.5}, r"task\.condition=0\.5"),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from icl.algorithms import DiscreteMMSE, RidgeRegression
+from icl.algorithms import DiscreteMMSE
 from icl.errors import InputError
 from icl.models import Full, LinearTransformer, SparseA, SparseAB
 from icl.random import generator
@@ -123,36 +123,6 @@ def test_what_has_no_exact_form_says_so():
             linear_regression(other, "Theorem 1")
     assert LinearRegression(3, 4, task_law="sphere").law([0]).new_tasks is None
     assert LinearRegression(3, 4).law([0]).new_tasks is None
-
-
-def test_what_is_refused():
-    for settings, message in (
-        ({"tasks": 0}, "task.tasks=0"),
-        ({"tasks": 2.5}, "task.tasks=2.5"),
-        ({"task_law": "ball"}, "task.task_law=ball"),
-        ({"task_draw": "balanced"}, "needs task.tasks"),
-        ({"tasks": 3, "task_draw": "often"}, "task.task_draw=often"),
-    ):
-        with pytest.raises(InputError, match=message):
-            LinearRegression(2, 3, **settings)
-
-
-def test_dmmse_has_the_least_risk_and_an_error_that_no_prediction_explains():
-    """Test that the error of a posterior mean is orthogonal to every function of the prompt; that of
-    one with another noise, or of ridge, is not."""
-    law = LinearRegression(3, 8, tasks=6, label_noise=0.5).law(SEEDS)
-    prompt = law.gram_prompts(streams(), 40_000)
-    best, wrong = (DiscreteMMSE(law.tasks_RKD, noise, 8).predict(prompt) for noise in (0.5, 2.0))
-    ridge = RidgeRegression.bayes(0.5, 8).predict(prompt)
-
-    def explained(predicted_RB):
-        products_RB = (prompt.target_RB - predicted_RB) * (best - ridge)
-        return (products_RB.mean(1) / products_RB.std(1) * products_RB.shape[1] ** 0.5).abs()
-
-    assert (explained(best) < SIGMAS).all()
-    assert (explained(wrong) > SIGMAS).all() and (explained(ridge) > SIGMAS).all()
-    risks = [(p - prompt.target_RB).square().mean(1) for p in (best, wrong, ridge)]
-    assert (risks[0] < risks[1]).all() and (risks[1] < risks[2]).all()
 
 
 def test_dmmse_in_pieces_and_what_it_refuses(monkeypatch):
