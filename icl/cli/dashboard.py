@@ -20,22 +20,16 @@ def command(args: Sequence[str]) -> int:
 
     place = {key: os.environ.get(f"WANDB_{key.upper()}", "") for key in ("entity", "project")}
     asked = read_arguments(args, **{**place, "project": place["project"] or "icl"}, save="false")
-    entries = catalog.entries("experiment", asked.configs)
-    known = [entry.id for entry in entries]
+    known = [entry.id for entry in catalog.entries("experiment", asked.configs)]
     only = "".join(asked.others[:1])
     if asked.others[1:] or "=" in only:
         raise InputError(f"{asked.others[-1]}: icl dashboard takes EXPERIMENT, entity=, project=, save=true")
     if only and only not in known:
         raise InputError(f"{only}: no such experiment{nearest(only, known)}")
-    saves = asked.settings["save"] == "true"
+    saves, project = asked.settings["save"] == "true", asked.settings["project"]
     found = default_entity(asked.outputs) if saves else ""
-    made = Dashboard(
-        asked.settings["entity"] or found,
-        asked.settings["project"],
-        known,
-        asked.configs.options("paper"),
-        only,
-    )
+    entity, papers = asked.settings["entity"] or found, asked.configs.options("paper")
+    made = Dashboard(entity, project, known, papers, only)
     folder = asked.outputs / "dashboard"
     for name, document in made.documents().items():
         content = json.dumps(document, indent=1, ensure_ascii=False) + "\n"

@@ -116,10 +116,8 @@ class Dashboard:
             ],
         }
         for number, panel in enumerate(panel for panels in found.values() for panel in panels):
-            panel._id, panel.layout = (
-                f"icl{number}",
-                wr.Layout(x=number % 2 * 12, y=number // 2 * 9, w=12, h=9),
-            )
+            panel._id = f"icl{number}"
+            panel.layout = wr.Layout(x=number % 2 * 12, y=number // 2 * 9, w=12, h=9)
         return found
 
     def workspace(self) -> Any:
