@@ -32,9 +32,10 @@ class RiskOnS(DistanceToSet):
 
 
 class Levels(WeightsCallback):
-    """Exact levels of the risk as constant series (`level/null`: at weights 0, `level/optimum`,
-    `level/saddle_k`: of layers with k different scalars), `excess`: the exact risk over the optimum, less 1,
-    and `hessian/least`, the least over the seeds. What no theorem gives is left out. At the end always."""
+    """Levels of the risk as constant series, exact (`level/null`: at weights 0; `level/optimum`) or the least
+    found (`level/saddle_k`: of layers with k = 1, 2, 3 different scalars), `excess`: the exact risk over the
+    optimum, less 1, and `hessian/least`, the least over the seeds. What no theorem gives is left out. At the
+    end always."""
 
     at_end = True
     _law: Law | None = None

@@ -1,4 +1,4 @@
-"""Exact levels of the risk that theorems give, and what tells how near weights are to them.
+"""Levels of the risk that theorems give, saddles that are searched, and what tells how near weights are.
 
 R replicas, L layers, D covariates, K entries of a matrix.
 """
@@ -22,6 +22,7 @@ from icl.tasks.linear_regression import is_linear_regression
 from icl.tasks.quadratic import QuadraticRisk
 from icl.theory.ahn.invariant_risk import Derivatives, InvariantRisk
 
+SADDLES = 3  # each further one takes as many searches as there are ways to split the layers
 ATTAINED = 1e-12  # of E t'^2: so near to the convex bound the weights that were found attain it
 
 
@@ -109,10 +110,12 @@ class Exact:
 
 
 def saddles_of(on_s: InvariantRisk) -> list[float]:
-    """Return the least risk found of layers with k different scalars, k = 1 .. L - 1. It is stationary, as
-    equal layers have equal derivatives, and a saddle: to second order two equal layers gain by parting."""
+    """Return the least risk found of layers with k different scalars, k = 1 .. L - 1, at most SADDLES. It is
+    stationary, as equal layers have equal derivatives, and a saddle: to second order two equal layers gain by
+    parting."""
     L = on_s.layers
-    cuts = [[(0, *inner, L) for inner in combinations(range(1, L), k - 1)] for k in range(1, L)]
+    inner = [combinations(range(1, L), k - 1) for k in range(1, min(L, SADDLES + 1))]
+    cuts = [[(0, *between, L) for between in of_k] for of_k in inner]
     return [min(least_of(on_s, [b - a for a, b in pairwise(cut)])[1] for cut in of_k) for of_k in cuts]
 
 

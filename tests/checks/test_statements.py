@@ -4,14 +4,18 @@ import json
 import random
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
+from flint import arb
 
 from icl.checks.index import PATH, written
-from icl.checks.statement import OPEN, Statement, setting
+from icl.checks.lu.sizes import compare
+from icl.checks.statement import OPEN, Measured, Statement, setting
 from icl.checks.tries import command, random_settings, tried
 from icl.config.search_path import about_statements
 from icl.jobs.requests.check import decided
 from icl.runs.documents import dumps
+from icl.theory.lu.extrapolation import Means
 from tests.checks.lds.statements import OPEN_NOISE
 from tests.checks.statements import ALL, Mutant, Odd, rows
 from tests.conformance.configs import configs
@@ -136,3 +140,28 @@ def test_what_fails_is_lowered_and_what_is_left_open_is_named():
     assert found["undecided_at"]["real"] > 1.2
     typed = command("mine.py", {"dim": 2, "scales": [1, 2], "seed": None})
     assert typed == "icl check mine.py check.dim=2 'check.scales=[1, 2]' tries=0"
+
+
+# Mean excess of e_ICL over its limit at alpha = 30, kappa = .3, tau = 3, rho = .01. With 2 tasks at d = 8 a
+# polynomial of order 2 in 1/d ends at .38; from d = 16 on it ends at 0.
+FEW_TASKS = Means(
+    (8, 12, 16, 24), np.array([1.473, 0.541, 0.366, 0.225]), np.array([0.049, 0.018, 0.013, 0.009])
+)
+MORE_TASKS = Means(
+    (16, 24, 32, 48), np.array([0.368, 0.232, 0.164, 0.108]), np.array([0.005, 0.004, 0.004, 0.003])
+)
+
+
+@pytest.mark.parametrize(
+    ("means", "formula", "verdict"),
+    [
+        (FEW_TASKS, 0, "undecided"),
+        (MORE_TASKS, 0, "holds"),
+        (FEW_TASKS, 3, "fails"),
+        (MORE_TASKS, 1, "fails"),
+    ],
+)
+def test_an_extrapolation_that_its_order_changes_refutes_no_limit(means, formula, verdict):
+    measured = Measured()
+    compare(measured, "", means, [0.0] * 4, arb(formula), arb(5), "another limit")
+    assert measured.verdict == verdict

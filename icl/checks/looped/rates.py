@@ -32,8 +32,8 @@ class Rates(Statement):
     where, title = "statement 12", "Three rates for long prompts in large dimension"
     law = "n^L f / d^(L + 1) as n grows, then d; B / sqrt(n) is added to the best multiple of Sigma^-1"
     claim = (
-        "Equal steps leave Catalan's number C_L, rate 4; a Gaussian antisymmetric B at most 2^L, rate 2, "
-        "below which no antisymmetric B comes; layers that may differ leave 1."
+        "Equal steps leave Catalan's number C_L, rate 4; a Gaussian antisymmetric B at most 2^L, rate 2; "
+        "layers that may differ leave 1."
     )
     formula = r"(n/d)^L f / d \to C_L,\quad \le 2^L,\quad 1"
 

@@ -12,7 +12,7 @@ from flint import arb
 from icl.checks.statement import QUANTILE, Measured, Sample, Statement, setting
 from icl.progress import track
 from icl.random import generator
-from icl.theory.lu.extrapolation import Means
+from icl.theory.lu.extrapolation import ORDER, Means
 
 MAX_DIM, MAX_RATIO = 128, 1e4
 LONG = "the draws take days"
@@ -64,15 +64,17 @@ def compare(
 ) -> None:
     """Require that errors tend to a formula. Sizes are whole numbers: `moves` are the formula at the ratios
     simulated less that at the ratios asked. Errors refute the formula only where it is off by more than the
-    extrapolation moved the error at the largest d: else a polynomial of higher order may miss."""
+    extrapolation moved the error at the largest d, and by more than the order of the polynomial changes it:
+    else one of higher order may miss."""
     rest = means.minus(moves).minus([float(formula)] * len(moves))
     left = Sample(*rest.at_infinity())
-    off, moved = abs(left.mean), abs(float(rest.mean_C[-1]) - left.mean)
+    others = float(rest.mean_C[-1]), rest.at_infinity(ORDER - 1)[0]
+    off, unsure = abs(left.mean), max(abs(other - left.mean) for other in others)
     m.number(f"{row}formula", formula, "limit of the error, by the formula")
     extrapolated = Sample(float(formula) + left.mean, left.stderr)
     m.number(f"{row}extrapolated", extrapolated, "error extrapolated to infinitely many d")
     name, about = f"{row}difference", "error less its formula, extrapolated by a polynomial of order 2 in 1/d"
-    if rest.misfit > QUANTILE or QUANTILE * left.stderr < off <= QUANTILE * left.stderr + moved:
+    if rest.misfit > QUANTILE or QUANTILE * left.stderr < off <= QUANTILE * left.stderr + unsure:
         m.number(name, left, about)
         m.undecided(
             f"no polynomial of order 2 in 1/d describes the means ({rest.misfit:.3g} standard errors), "

@@ -1,4 +1,4 @@
-"""What W&B shows of a sweep: its table by configuration, and its figure."""
+"""Show a sweep in W&B: its table by configuration, and its figure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 class _Run(NamedTuple):
-    """What names the run of a sweep."""
+    """Names of the W&B run of a sweep, as a request has them."""
 
     id: str
     identity: str
