@@ -84,5 +84,6 @@ def test_a_minimum_is_where_the_gradient_is_0():
     near = [x.mid().fmpq() for x in minimise(f, [0.5, 1]).x]
     assert max(map(abs, gradient(f, near))) < fmpq(1, 10**9) and hessian(f, near).det() > 0
     assert limit(lambda n: fmpq(3 * n * n, n + 1)) == (1, 3) and limit(lambda n: fmpq(0)) == (0, 0)
-    beside = [("d + 1 for d", 10), ("2 at letter 8", 6), ("3 at letter 4", 9)]
+    beside = [("d + 1 for d", 10), ("d**2 + 2 for it", 6), ("d**3 + 1 for it", 9)]
     assert list(Formula("d**2 + 1", {"d": 2}).beside()) == beside
+    assert [value for _, value in Formula("(κ +\n 1)*2", {"κ": 2}).beside()] == [8, 9, 8]
