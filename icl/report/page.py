@@ -142,6 +142,7 @@ def _html(content: ReportContent, sections: Sequence[Section], mine: Section, re
         found=[found for section in sections for found in _found(section)],
         counts=count(every, content.entries),
         total=len(every),
+        papers=sum(bool(section.statements) for section in sections),
         own=sum(s.is_own for s in every),
         sentence=sentence,
         said=sentence(every),
