@@ -1,4 +1,4 @@
-"""Gradient descent on the prompt's least squares R(w) = (1/2N) sum_i (<w, x_i> - y_i)^2 from w = 0, and GD++.
+"""Gradient descent on the prompt's least squares R(w) = (1/2N) sum_i (<w, x_i> - y_i)^2 from w = 0.
 
 R replicas, B prompts, L steps, D covariates.
 """
@@ -36,39 +36,6 @@ class GradientDescent:
         for eta_R11 in eta_LR11[1:]:
             w_RBD = w_RBD - eta_R11 * (_apply(S_RBDD, w_RBD) - g_RBD)
         return (w_RBD * x_RBD).sum(-1)
-
-
-class GDPlusPlus:
-    """GD++ (von Oswald et al. 2023): each step also moves the covariates, the query's too.
-
-    y_j <- y_j - eta_l g^T Sigma^{-1} x_j and x_j <- (I - gamma_l S Sigma^{-1}) x_j, with g and S those of
-    the tokens before the step; von Oswald's own is without `Sigma_RDD`. The last gamma has no effect and is
-    left out. `eta` as in GradientDescent, `gamma` likewise with L - 1 entries. ahn, Theorem 4: this is what
-    the stack (11) with A_l = -eta_l Sigma^{-1}, B_l = (gamma_l / eta_l) I computes.
-    """
-
-    def __init__(
-        self, eta: StepSizes, gamma: StepSizes, layers: int, Sigma_RDD: Tensor | None = None
-    ) -> None:
-        self.eta_RL = _step_sizes("algorithm.eta", eta, whole("algorithm.layers", layers, 1))
-        self.gamma_RL = _step_sizes("algorithm.gamma", gamma, layers - 1)
-        self.root_RDD = whitening(Sigma_RDD)
-
-    def predict(self, prompt: GramPrompt | TokenPrompt) -> Tensor:
-        S_RBDD, g_RBD, x_RBD = moments(prompt, self.root_RDD)
-        eta_LR11 = per_replica("eta", self.eta_RL, len(x_RBD)).mT[..., None, None]
-        gamma_LR11 = per_replica("gamma", self.gamma_RL, len(x_RBD)).mT[..., None, None]
-        prediction_RB = eta_LR11[0, ..., 0] * (g_RBD * x_RBD).sum(-1)
-        for eta_R11, next_R11, gamma_R11 in zip(eta_LR11, eta_LR11[1:], gamma_LR11, strict=False):
-            g_RBD = g_RBD - eta_R11 * _apply(S_RBDD, g_RBD)
-            g_RBD = g_RBD - gamma_R11 * _apply(S_RBDD, g_RBD)
-            x_RBD = x_RBD - gamma_R11 * _apply(S_RBDD, x_RBD)
-            square_RBDD = S_RBDD @ S_RBDD
-            cube_RBDD = square_RBDD @ S_RBDD
-            gamma_R111 = gamma_R11[..., None]
-            S_RBDD = S_RBDD - 2 * gamma_R111 * square_RBDD + gamma_R111**2 * cube_RBDD
-            prediction_RB = prediction_RB + next_R11[..., 0] * (g_RBD * x_RBD).sum(-1)
-        return prediction_RB
 
 
 def chebyshev_steps(low: float, high: float, layers: int) -> list[float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from icl.errors import InputError, real, whole
+from icl.errors import InputError, real
 
 
 class KalmanFilter:
@@ -34,19 +34,14 @@ class KalmanFilter:
         self.noise = real("algorithm.observation_noise", observation_noise, 0, open_low=True)
         self.start = real("algorithm.initial_variance", initial_variance, 0)
 
-    def forecasts(self, y_RBT: Tensor, steps: int | None = None) -> tuple[Tensor, Tensor]:
-        """(mean, variance) of y_t given all before it, each (R, B, T); entry t does not read y_t.
-
-        `steps` holds the gain fixed from that observation on; None never does.
-        """
+    def forecasts(self, y_RBT: Tensor) -> tuple[Tensor, Tensor]:
+        """(mean, variance) of y_t given all before it, each (R, B, T); entry t does not read y_t."""
         x_RBD = torch.zeros_like(self.c_RBD)
         P_RBDD = self._first()
         means, variances = [], []
-        frozen = None if steps is None else whole("algorithm.steps", steps, 1)
         for t in range(y_RBT.shape[-1]):
-            if frozen is None or t < frozen:
-                gain_RBD, variance_RB = self._gain(P_RBDD)
-                P_RBDD = self._predicted(self._updated(P_RBDD, gain_RBD))
+            gain_RBD, variance_RB = self._gain(P_RBDD)
+            P_RBDD = self._predicted(self._updated(P_RBDD, gain_RBD))
             x_RBD = (self.A_RBDD @ x_RBD[..., None])[..., 0]
             mean_RB = (self.c_RBD * x_RBD).sum(-1)
             means.append(mean_RB)

@@ -1,18 +1,11 @@
-"""Newton's iteration for the inverse of a matrix, of any order, and its prediction for least squares.
-
-giannou, eqs. (3.3) and (3.4). R replicas, B prompts, D covariates.
-"""
+"""Newton's iteration for the inverse of a matrix, of any order: giannou, eqs. (3.3) and (3.4)."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from icl.algorithms.coordinates import moments
-from icl.errors import InputError, one_of, whole
-from icl.tasks.prompts import GramPrompt, TokenPrompt
-
-STARTS = ("transpose", "identity")
+from icl.errors import InputError, whole
 
 
 def newton_iteration(A_DD: Tensor, X_DD: Tensor, order: int, steps: int) -> list[Tensor]:
@@ -45,27 +38,3 @@ def transpose_start(A_DD: Tensor) -> Tensor:
     if not bool((scale > 0).all()):
         raise InputError("algorithm: A is zero, it has no inverse to iterate to")
     return A_DD.mT.to(torch.float64) / scale[..., None, None]
-
-
-def identity_start(A_DD: Tensor) -> Tensor:
-    """X_0 = 2 I / (s_1 + s_D) for symmetric positive definite A: the best multiple of the identity."""
-    s_D = torch.linalg.svdvals(A_DD.to(torch.float64))
-    identity_DD = torch.eye(A_DD.shape[-1], dtype=torch.float64)
-    return 2 * identity_DD / (s_D[..., 0] + s_D[..., -1])[..., None, None]
-
-
-class NewtonIteration:
-    """Least squares with S^{-1} replaced by X_t of the given order: prediction g^T X_t x_q.
-
-    `start` is "transpose" (X_0 = S / (s_1^2 + s_D^2), the authors') or "identity" (2 I / (s_1 + s_D)).
-    """
-
-    def __init__(self, order: int, steps: int, start: str = "transpose") -> None:
-        self.order, self.steps = whole("algorithm.order", order, 2), whole("algorithm.steps", steps, 0)
-        self.start = one_of("algorithm.start", start, STARTS)
-
-    def predict(self, prompt: GramPrompt | TokenPrompt) -> Tensor:
-        S_RBDD, g_RBD, x_RBD = moments(prompt, None)
-        X_RBDD = transpose_start(S_RBDD) if self.start == "transpose" else identity_start(S_RBDD)
-        X_RBDD = newton_iteration(S_RBDD, X_RBDD, self.order, self.steps)[-1]
-        return (g_RBD[..., None, :] @ X_RBDD @ x_RBD[..., :, None])[..., 0, 0]

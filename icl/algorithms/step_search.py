@@ -1,13 +1,11 @@
 """The best step sizes of descent on a draw of contexts, its tasks and queries integrated out.
 
 With y = <v, u>, E v v^T = F F^T and the query's second moment J J^T (as in icl.tasks.linear_regression),
-descent predicts with error v^T p(T) u_q, T = S P with P = Sigma^{-1} or I and p a polynomial, p(0) = 1:
-    GD    p = prod_l (1 - eta_l s)
-    GD++  p <- p (1 - eta_l s m^2), m <- m (1 - gamma_l s m^2), from p = m = 1.
+descent predicts with error v^T p(T) u_q, T = S P with P = Sigma^{-1} or I and p = prod_l (1 - eta_l s).
 So the mean risk over the draw is |F^T p(T) J|^2, and Arnoldi's method started at J writes it as
-|F^T J|^2 |p(H) e_1|^2, exactly for every p of degree below H's size: a search reads the draw once.
+|F^T J|^2 |p(H) e_1|^2, exactly for every p of degree L: a search reads the draw once.
 
-R replicas, B contexts, L steps, E width of u, D covariates, M = degree + 1 size of H, V variables.
+R replicas, B contexts, L steps, E width of u, D covariates, M = L + 1 size of H, V variables.
 """
 
 from __future__ import annotations
@@ -26,13 +24,9 @@ from icl.algorithms.coordinates import per_replica, whitening
 from icl.algorithms.descent import chebyshev_steps
 from icl.errors import InputError, whole
 
-MAX_GD_LAYERS = 16
-MAX_PLUS_PLUS_LAYERS = 4  # degree (3^L - 1) / 2 = 40
+MAX_LAYERS = 16
 # Starts: Chebyshev's steps for these parts of the spectrum, in units of H_11.
-# GD reaches one and the same minimum from all of them, GD++ many different ones.
 INTERVALS = ((0.1, 1.5), (0.05, 3.0), (0.4, 3.0))
-PLUS_PLUS_INTERVALS = (*INTERVALS, (0.02, 1.5), (0.2, 2.0), (0.7, 1.3))
-CURVATURES = (0.02, 0.1, 0.3)  # gamma_l / eta_l of the starts
 
 RELATIVE = 1e-14
 EXHAUSTED = 1e-13
@@ -67,10 +61,9 @@ class _Rule(NamedTuple):
 
 @dataclass(frozen=True)
 class Steps:
-    """Step sizes (ascending for GD, where their order does not matter) and the mean risk over the draw."""
+    """Step sizes in ascending order, which does not matter, and the mean risk over the draw."""
 
     eta_RL: Tensor
-    gamma_RL: Tensor | None  # (R, L - 1), GD++ only
     risk_R: Tensor
 
 
@@ -83,7 +76,7 @@ def search_gd(
 ) -> Steps:
     """Return steps for GradientDescent: eta for each step or one for all; for each replica or shared by
     all."""
-    whole("search.layers", layers, 1, MAX_GD_LAYERS)
+    whole("search.layers", layers, 1, MAX_LAYERS)
     rules = _reduce(contexts, Sigma_RDD, layers)
 
     def polynomial(H_MM: Tensor, theta_V: Tensor) -> Tensor:
@@ -94,29 +87,7 @@ def search_gd(
     else:
         starts = [np.array([2 / (low + high)]) for low, high in INTERVALS]
     best_RV, risk_R = _search(rules, polynomial, starts, shared)
-    return Steps(best_RV.sort(-1).values.expand(-1, layers).clone(), None, risk_R)
-
-
-def search_gd_plus_plus(
-    contexts: Contexts, layers: int, Sigma_RDD: Tensor | None = None, shared: bool = False
-) -> Steps:
-    """Return steps for GDPlusPlus: eta and gamma for each step. The best of several starts; there are many
-    local minima.
-
-    High powers of S are carried by rare contexts: the risk here can be far below that on fresh ones.
-    """
-    whole("search.layers", layers, 1, MAX_PLUS_PLUS_LAYERS)
-    rules = _reduce(contexts, Sigma_RDD, (3**layers - 1) // 2)
-
-    def polynomial(H_MM: Tensor, theta_V: Tensor) -> Tensor:
-        return _gd_plus_plus(H_MM, theta_V[:layers], theta_V[layers:])
-
-    starts = []
-    for low, high in PLUS_PLUS_INTERVALS:
-        eta_L = np.sort(chebyshev_steps(low, high, layers))
-        starts += [np.concatenate([eta_L, ratio * eta_L[:-1]]) for ratio in CURVATURES]
-    best_RV, risk_R = _search(rules, polynomial, starts, shared)
-    return Steps(best_RV[:, :layers].clone(), best_RV[:, layers:].clone(), risk_R)
+    return Steps(best_RV.sort(-1).values.expand(-1, layers).clone(), risk_R)
 
 
 def _gd(H_MM: Tensor, eta_L: Tensor) -> Tensor:
@@ -124,18 +95,6 @@ def _gd(H_MM: Tensor, eta_L: Tensor) -> Tensor:
     error_M = torch.eye(len(H_MM), dtype=H_MM.dtype)[0]
     for eta in eta_L:
         error_M = error_M - eta * (H_MM @ error_M)
-    return error_M
-
-
-def _gd_plus_plus(H_MM: Tensor, eta_L: Tensor, gamma_L: Tensor) -> Tensor:
-    """p(H) e_1 with m(H) carried as a matrix."""
-    m_MM = torch.eye(len(H_MM), dtype=H_MM.dtype)
-    error_M = m_MM[0]
-    for layer, eta in enumerate(eta_L):
-        step_MM = H_MM @ m_MM @ m_MM
-        error_M = error_M - eta * (step_MM @ error_M)
-        if layer < len(gamma_L):
-            m_MM = m_MM - gamma_L[layer] * (step_MM @ m_MM)
     return error_M
 
 

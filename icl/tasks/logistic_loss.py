@@ -1,4 +1,4 @@
-"""The regularised logistic loss of giannou, eq. (3.5), and its minimum by damped Newton or gradient descent.
+"""The regularised logistic loss of giannou, eq. (3.5), and its minimum by damped Newton steps.
 
 f(x) = 1/N sum_i log(1 + exp(-y_i <x, a_i>)) + mu/2 |x|^2, y_i = +-1.
 B problems at once, N points, D covariates.
@@ -6,7 +6,6 @@ B problems at once, N points, D covariates.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -15,7 +14,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class LogisticLoss:
-    """B problems with their own points and one mu; every method takes x_BD, steps also the gradient there."""
+    """B problems with their own points and one mu."""
 
     A_BND: Tensor
     y_BN: Tensor
@@ -49,29 +48,17 @@ class LogisticLoss:
         curvature_BDD = self.A_BND.mT @ (d_BN[..., None] * self.A_BND) / self.A_BND.shape[1]
         return curvature_BDD + self.mu * torch.eye(x_BD.shape[-1], dtype=x_BD.dtype)
 
-    def newton_direction(self, x_BD: Tensor, gradient_BD: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """H^{-1} grad f and Newton's decrement lambda_f = sqrt(grad f^T H^{-1} grad f)."""
-        gradient_BD = self.gradient(x_BD) if gradient_BD is None else gradient_BD
-        direction_BD = torch.cholesky_solve(
-            gradient_BD[..., None], torch.linalg.cholesky(self.hessian(x_BD))
-        )[..., 0]
-        return direction_BD, (gradient_BD * direction_BD).sum(-1).clamp_min(0).sqrt()
-
     def damped_step(self, x_BD: Tensor, gradient_BD: Tensor | None = None) -> Tensor:
-        """x - 2 sqrt(mu) / (2 sqrt(mu) + lambda_f) H^{-1} grad f: the damped step of g = f / (4 mu)."""
-        return x_BD + self.damped_move(x_BD, gradient_BD)
+        """x - 2 sqrt(mu) / (2 sqrt(mu) + lambda_f) H^{-1} grad f: the damped step of g = f / (4 mu).
 
-    def damped_move(self, x_BD: Tensor, gradient_BD: Tensor | None = None) -> Tensor:
-        """Return what the damped step adds to x."""
-        direction_BD, lambda_B = self.newton_direction(x_BD, gradient_BD)
-        damping_B = 2 * self.mu**0.5 / (2 * self.mu**0.5 + lambda_B)
-        return -damping_B[:, None] * direction_BD
-
-    def descent_step(self, x_BD: Tensor, gradient_BD: Tensor | None = None) -> Tensor:
-        """One step of gradient descent, 2 / (low + high) from mu <= Hessian <= mu + max |a_i|^2 / 4."""
-        high_B = self.mu + self.A_BND.square().sum(-1).amax(-1) / 4
+        lambda_f = sqrt(grad f^T H^{-1} grad f) is Newton's decrement.
+        """
         gradient_BD = self.gradient(x_BD) if gradient_BD is None else gradient_BD
-        return x_BD - 2 / (self.mu + high_B)[:, None] * gradient_BD
+        root_BDD = torch.linalg.cholesky(self.hessian(x_BD))
+        direction_BD = torch.cholesky_solve(gradient_BD[..., None], root_BDD)[..., 0]
+        lambda_B = (gradient_BD * direction_BD).sum(-1).clamp_min(0).sqrt()
+        damping_B = 2 * self.mu**0.5 / (2 * self.mu**0.5 + lambda_B)
+        return x_BD - damping_B[:, None] * direction_BD
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,26 +75,13 @@ def damped_newton(
     loss: LogisticLoss, x_BD: Tensor, tolerance: float = 1e-12, most: int = 200
 ) -> LogisticMinimum:
     """Damped Newton steps until |grad f| <= tolerance, each problem for itself, at most `most`."""
-    return _until(loss, loss.damped_step, x_BD, tolerance, most)
-
-
-def gradient_descent(
-    loss: LogisticLoss, x_BD: Tensor, tolerance: float = 1e-8, most: int = 10_000
-) -> LogisticMinimum:
-    """Return the same by gradient descent: kappa log(1/tolerance) steps."""
-    return _until(loss, loss.descent_step, x_BD, tolerance, most)
-
-
-def _until(
-    loss: LogisticLoss, step: Callable[[Tensor, Tensor], Tensor], x_BD: Tensor, tolerance: float, most: int
-) -> LogisticMinimum:
     steps_B = torch.zeros(len(x_BD), dtype=torch.int64)
     gradient_BD = loss.gradient(x_BD)
     for _ in range(most):
         left_B = gradient_BD.norm(dim=-1) > tolerance
         if not bool(left_B.any()):
             break
-        x_BD = torch.where(left_B[:, None], step(x_BD, gradient_BD), x_BD)
+        x_BD = torch.where(left_B[:, None], loss.damped_step(x_BD, gradient_BD), x_BD)
         steps_B += left_B
         gradient_BD = loss.gradient(x_BD)
     return LogisticMinimum(x_BD, gradient_BD.norm(dim=-1), steps_B)

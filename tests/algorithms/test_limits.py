@@ -6,7 +6,6 @@ import torch
 from icl.algorithms import (
     ConjugateGradient,
     Contexts,
-    GDPlusPlus,
     GradientDescent,
     KalmanFilter,
     LeastSquares,
@@ -14,7 +13,6 @@ from icl.algorithms import (
     chebyshev_steps,
     newton_iteration,
     search_gd,
-    search_gd_plus_plus,
 )
 from icl.algorithms.coordinates import cholesky, moments
 from icl.algorithms.newton import transpose_start
@@ -34,7 +32,6 @@ REFUSED = [
     (lambda: GradientDescent([0.1, 0.2], 3), r"algorithm\.eta: has shape \(2,\)"),
     (lambda: GradientDescent(float("nan"), 3), r"algorithm\.eta: every step size"),
     (lambda: GradientDescent(torch.zeros(3, 2), 2).predict(PROMPT), "eta for 3 replicas"),
-    (lambda: GDPlusPlus(0.1, [0.1] * 3, 3), r"algorithm\.gamma: has shape \(3,\)"),
     (lambda: chebyshev_steps(0.0, 1.0, 2), r"algorithm\.low=0"),
     (lambda: chebyshev_steps(2.0, 1.0, 2), r"algorithm\.high=1"),
     (lambda: LeastSquares(0), r"algorithm\.context=0"),
@@ -44,7 +41,6 @@ REFUSED = [
     (lambda: RidgeRegression(1.0, mean_RD=torch.zeros(5)), r"algorithm\.mean"),
     (lambda: RidgeRegression(1.0, mean_RD=torch.zeros(1, 4)).predict(PROMPT), "4 entries"),
     (lambda: search_gd(CONTEXTS, 0), r"search\.layers=0"),
-    (lambda: search_gd_plus_plus(CONTEXTS, 5), r"search\.layers=5"),
     (lambda: search_gd(CONTEXTS, 2, torch.eye(4).double()[None]), "4 covariates, contexts have 5"),
     (lambda: search_gd(CONTEXTS, 2, EYE.expand(3, 5, 5)), "covariances for 3 replicas"),
     (lambda: Contexts(torch.zeros(2, 5, 5), ONE, ONE), r"search\.S"),

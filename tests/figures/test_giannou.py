@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from icl.algorithms import NewtonIteration
+from icl.algorithms import newton_iteration
+from icl.algorithms.coordinates import moments
+from icl.algorithms.newton import transpose_start
 from icl.figures.giannou.family import exact_problem, family_best, newton_losses, sampled_problem
 from icl.figures.giannou.fig1 import Fig1
 from icl.figures.giannou.fig2 import Fig2
@@ -267,9 +269,12 @@ def test_newton_by_the_spectrum_is_newton():
     of, prompts = law(condition=4.0, largest=(1.0, 2.0), label_noise=0.3), 40_000
     found, _ = newton_losses(of, 0, prompts, 2)
     prompt = of.gram_prompts([generator(1, "check")], prompts)
-    for name, order, start in (("transpose_2", 2, "transpose"), ("identity_3", 3, "identity")):
-        for step in (0, 2):
-            predicted_RB = NewtonIteration(order, step, start).predict(prompt)
+    S_RBDD, g_RBD, x_RBD = moments(prompt, None)
+    s_RBD = torch.linalg.svdvals(S_RBDD)
+    identity_RBDD = (2 / (s_RBD[..., 0] + s_RBD[..., -1]))[..., None, None] * torch.eye(D).double()
+    for name, order, start in (("transpose_2", 2, transpose_start(S_RBDD)), ("identity_3", 3, identity_RBDD)):
+        for step, X_RBDD in enumerate(newton_iteration(S_RBDD, start, order, 2)):
+            predicted_RB = torch.einsum("rbi,rbij,rbj->rb", g_RBD, X_RBDD, x_RBD)
             error_B = (predicted_RB - prompt.target_RB)[0].square().numpy() / D
             stderr = np.hypot(found[name][step].std(), error_B.std()) / prompts**0.5
             assert abs(found[name][step].mean() - error_B.mean()) < SIGMAS * stderr

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icl.algorithms import LogisticLoss, damped_newton, gradient_descent
+from icl.algorithms import LogisticLoss, damped_newton
 
 
 def problems(B, N, D, mu, seed=0):
@@ -44,17 +44,13 @@ def test_values_and_minima_against_scipy(mu):
     start = torch.zeros(3, 4, dtype=torch.float64)
     x = torch.from_numpy(np.random.default_rng(1).standard_normal((3, 4)))
     newton = damped_newton(loss, start)
-    descent = gradient_descent(loss, start, tolerance=1e-6)
-    assert float(newton.gradient_B.max()) <= 1e-12 and float(descent.gradient_B.max()) <= 1e-6
-    assert bool((newton.steps_B <= descent.steps_B).all()) or mu == 10
+    assert float(newton.gradient_B.max()) <= 1e-12
     for b in range(3):
         f = by_numpy(loss.A_BND[b].numpy(), loss.y_BN[b].numpy(), mu)
         assert float(loss.value(x)[b]) == pytest.approx(f(x[b].numpy()), rel=1e-13)
         by_scipy = scipy.optimize.minimize(f, np.zeros(4), method="BFGS", options={"gtol": 1e-9})
         assert f(newton.x_BD[b].numpy()) <= by_scipy.fun + 1e-14
         np.testing.assert_allclose(newton.x_BD[b].numpy(), by_scipy.x, atol=2e-6 / min(mu, 1))
-        # f is mu-strongly convex: |x - x*| <= |grad| / mu
-        assert float((newton.x_BD[b] - descent.x_BD[b]).norm()) <= 1.01e-6 / mu
 
 
 def test_each_problem_stops_for_itself():
