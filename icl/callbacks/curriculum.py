@@ -39,11 +39,11 @@ class Curriculum(RunCallback):
             return law
         stage = step // self.every
         dims, points = self.dims + stage * self.dims_by, self.points + stage * self.points_by
-        return law.lesson(min(dims, law.dim), min(points, *law.context_R))
+        return law.restricted(min(dims, law.dim), min(points, *law.context_R))
 
     def validate_run(self, run: RunComponents, replicas: int) -> None:
         """Refuse a law that has no easier prompts."""
-        if self.every is not None and not hasattr(run.law, "lesson"):
+        if self.every is not None and not hasattr(run.law, "restricted"):
             raise InputError(
-                f"callbacks.curriculum: {type(run.law).__name__} has no lessons; set every to null"
+                f"callbacks.curriculum: {type(run.law).__name__} has no easier prompts; set every to null"
             )

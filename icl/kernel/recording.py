@@ -295,8 +295,8 @@ def _matmul(a: Any, b: Any) -> Symbol:
     return recording.of_one(torch.stack(made).view(*batch, one.shape[-2], other.shape[-1]))
 
 
-def _product(X: Any, Y: Any, plus: Any = None) -> Symbol:
-    """Record icl.models.batched.product."""
+def _batched_matmul(X: Any, Y: Any, plus: Any = None) -> Symbol:
+    """Record icl.models.batched.matmul."""
     operands = _lifted(X, Y) if plus is None else _lifted(X, Y, plus)
     recording = operands[0].recording
     one, other = (operand.of_one()[..., 0] for operand in operands[:2])
@@ -307,12 +307,12 @@ def _product(X: Any, Y: Any, plus: Any = None) -> Symbol:
     return recording.of_one(_multiplied(recording, one, other, first)[..., None])
 
 
-def _from_left(M: Any, X: Any) -> Symbol:
+def _left_matmul(M: Any, X: Any) -> Symbol:
     M, X = _lifted_apart(M, X)
     return M.recording.of_one(_multiplied(M.recording, M.of_one(), X.of_one()[..., 0])[..., None])
 
 
-def _from_right(X: Any, M: Any) -> Symbol:
+def _right_matmul(X: Any, M: Any) -> Symbol:
     M, X = _lifted_apart(M, X)
     return M.recording.of_one(_multiplied(M.recording, X.of_one()[..., 0], M.of_one())[..., None])
 
@@ -362,9 +362,9 @@ _FUNCTIONS |= {"__radd__": _FUNCTIONS["add"], "__rmul__": _FUNCTIONS["mul"]}
 _FUNCTIONS |= {"__rmatmul__": lambda a, b: _matmul(b, a)}
 
 _BATCHED: dict[str, Callable[..., Any]] = {
-    "product": _product,
-    "from_left": _from_left,
-    "from_right": _from_right,
+    "matmul": _batched_matmul,
+    "left_matmul": _left_matmul,
+    "right_matmul": _right_matmul,
     "squared_norm": _squared_norm,
 }
 

@@ -55,7 +55,7 @@ class LinearTransformer(Transformer):
         else:
             family = self.parametrization
             context_RBNP, query_RBP = family.embedded(prompt.context_RBNP), family.embedded(prompt.query_RBP)
-            (P, Q), (read_in_RPP, output_RP) = family.stack(), family.ends()
+            (P, Q), (read_in_RPP, output_RP) = family.stack(), family.io_maps()
             if read_in_RPP is not None:
                 query_RBP = query_RBP @ read_in_RPP.mT
             out_RBP = tokens.stack_forward(P, Q, context_RBNP, query_RBP, self.activation, family.mask)
@@ -69,14 +69,14 @@ class LinearTransformer(Transformer):
             return gram.sparse_forward(*self.parametrization.sparse_weights(), gram_RPPB, query_RPB)
         return self.parametrization.columns(gram_RPPB, query_RPB[:, :, None])[:, 0]
 
-    def risk_of_contexts(
+    def risk_given_gram(
         self, S_REEB: Tensor, label_root_REK: Tensor, query_root_RED: Tensor, *, read_out: int
     ) -> Tensor:
         """Risk of a sparse stack given each context, task and query integrated out: (R, B)."""
         weights = self.parametrization.sparse_weights()
         return gram.sparse_expected_risk(*weights, S_REEB, label_root_REK, query_root_RED, read_out)
 
-    def risk_of_tasks(
+    def risk_given_task(
         self, gram_RPPB: Tensor, w_RDB: Tensor, query_root_RPK: Tensor, *, read_out: int
     ) -> Tensor:
         """Risk of any stack given each context and task, the query integrated out: (R, B)."""

@@ -59,7 +59,7 @@ class _SquaredNorm(torch.autograd.Function):
 
 
 @recordable
-def product(X_RIKB: Tensor, Y_RKJB: Tensor, plus_RIJB: Tensor | None = None) -> Tensor:
+def matmul(X_RIKB: Tensor, Y_RKJB: Tensor, plus_RIJB: Tensor | None = None) -> Tensor:
     """X Y, or plus + X Y, prompt by prompt."""
     return _Product.apply(X_RIKB, Y_RKJB, plus_RIJB)
 
@@ -71,14 +71,14 @@ def squared_norm(X_RIJB: Tensor) -> Tensor:
 
 
 @recordable
-def from_left(M_RIK: Tensor, X_RKJB: Tensor) -> Tensor:
+def left_matmul(M_RIK: Tensor, X_RKJB: Tensor) -> Tensor:
     """M X with one M for all prompts of a replica: a single matrix product."""
     R, K, J, B = X_RKJB.shape
     return (M_RIK @ X_RKJB.reshape(R, K, J * B)).view(R, M_RIK.shape[1], J, B)
 
 
 @recordable
-def from_right(X_RIKB: Tensor, M_RKJ: Tensor) -> Tensor:
+def right_matmul(X_RIKB: Tensor, M_RKJ: Tensor) -> Tensor:
     """X M with one M for all prompts of a replica."""
     return M_RKJ.mT[:, None] @ X_RIKB
 

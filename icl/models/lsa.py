@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from icl.errors import InputError, real, reals, whole
-from icl.models.batched import product, prompts_at_a_time
+from icl.models.batched import matmul, prompts_at_a_time
 from icl.models.gram import stack_output
 from icl.models.parametrizations import Parametrization
 
@@ -105,7 +105,7 @@ class LSA(Parametrization):
         O_RLHWX, V_RLHXW, K_RLHXW, Q_RLHXW = self.factors()
         return O_RLHWX @ V_RLHXW, K_RLHXW.mT @ Q_RLHXW
 
-    def ends(self) -> tuple[Tensor | None, Tensor | None]:
+    def io_maps(self) -> tuple[Tensor | None, Tensor | None]:
         return None, self.o[:, 0, 0]
 
     def embedded(self, z_XP: Tensor) -> Tensor:
@@ -120,7 +120,7 @@ class LSA(Parametrization):
         """Return the query columns after every layer, read out: (R, K, B)."""
         if self.rank is not None:
             row_RPB = self.row(gram_RPPB.movedim(-1, 1)).movedim(1, -1)
-            return product(row_RPB[:, None], query_RPKB)[:, 0]
+            return matmul(row_RPB[:, None], query_RPKB)[:, 0]
         spare, scale = self._spare(gram_RPPB.shape[1]), self.read_in
         gram_RWWB = nn.functional.pad(scale**2 * gram_RPPB, (0, 0, 0, spare, 0, spare))
         query_RWKB = nn.functional.pad(scale * query_RPKB, (0, 0, 0, 0, 0, spare))

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from icl.errors import InputError, one_of, whole
 from icl.models import tokens
-from icl.models.batched import from_left
+from icl.models.batched import left_matmul
 from icl.models.gram import stack_output
 from icl.models.matrices import MAX_LAYERS, Matrices
 
@@ -42,7 +42,7 @@ class Parametrization(Matrices):
     def stack(self) -> tuple[Tensor, Tensor]:
         """(P_RLHPP, Q_RLHPP)."""
 
-    def ends(self) -> tuple[Tensor | None, Tensor | None]:
+    def io_maps(self) -> tuple[Tensor | None, Tensor | None]:
         """(read_in_RPP, output_RP): what is done to the query token before the stack, and which combination
         of its entries is read after it. None: nothing, and the last entry."""
         return None, None
@@ -53,9 +53,9 @@ class Parametrization(Matrices):
 
     def columns(self, gram_RPPB: Tensor, query_RPKB: Tensor) -> Tensor:
         """Return what the stack makes of query columns of each prompt, read out: (R, K, B)."""
-        (P, Q), (read_in_RPP, output_RP) = self.stack(), self.ends()
+        (P, Q), (read_in_RPP, output_RP) = self.stack(), self.io_maps()
         if read_in_RPP is not None:
-            query_RPKB = from_left(read_in_RPP, query_RPKB)
+            query_RPKB = left_matmul(read_in_RPP, query_RPKB)
         return stack_output(P, Q, gram_RPPB, query_RPKB, output_RP)
 
     def sparse_weights(self) -> tuple[Tensor, Tensor | None]:
@@ -178,7 +178,7 @@ class YqLSA(Full):
     def shapes(self) -> dict[str, tuple[int, ...]]:
         return super().shapes() | {"v": (1, 1, self.dim)}
 
-    def ends(self) -> tuple[Tensor | None, Tensor | None]:
+    def io_maps(self) -> tuple[Tensor | None, Tensor | None]:
         identity_PP = torch.eye(self.dim + 1, dtype=self.v.dtype, device=self.v.device)
         guess_RPP = torch.nn.functional.pad(self.v[:, 0], (0, 1, self.dim, 0))  # v^T below zeros
         return identity_PP + guess_RPP, None
@@ -209,7 +209,7 @@ class LinearTransformerBlock(Full):
         size = (1, self.hidden, self.dim + 1)
         return super().shapes() | {"W1": size, "W2": size}
 
-    def ends(self) -> tuple[Tensor | None, Tensor | None]:
+    def io_maps(self) -> tuple[Tensor | None, Tensor | None]:
         return None, (self.W2[:, 0, :, -1:].mT @ self.W1[:, 0])[:, 0]
 
 

@@ -136,14 +136,14 @@ def _targets(node: Any) -> Iterator[str]:
 
 
 def derived_digest(digest: str, runs: Mapping[str, Mapping[str, Any]]) -> str:
-    """Digest of what is drawn by code of this digest from runs with these marks."""
-    return fingerprint({"code": digest, "made": {name: run["mark"] for name, run in runs.items()}})
+    """Digest of what is drawn by code of this digest from runs with these contents."""
+    return fingerprint({"code": digest, "made": {name: run["content_id"] for name, run in runs.items()}})
 
 
-def run_marks(records: Mapping[str, RunRecord]) -> dict[str, dict[str, Any]]:
-    """Return the paths below outputs and the marks of the runs that a record is made from."""
+def content_ids(records: Mapping[str, RunRecord]) -> dict[str, dict[str, Any]]:
+    """Return the paths below outputs and the content of the runs that a record is made from."""
     return {
-        name: {"run": f"runs/{one.run['experiment']}/{one.run['fingerprint']}", "mark": one.mark}
+        name: {"run": f"runs/{one.run['experiment']}/{one.run['fingerprint']}", "content_id": one.content_id}
         for name, one in records.items()
     }
 
@@ -164,5 +164,5 @@ def current_digest(record: Mapping[str, Any], outputs: Path) -> str | None:
         found = find_done(folder, current_digest(run, outputs))
         if found is None:
             return "gone"
-        made[name] = {"mark": found.mark}
+        made[name] = {"content_id": found.content_id}
     return derived_digest(digest, made) if "made" in record else digest

@@ -84,7 +84,7 @@ class RunRecord:
         return np.array(steps), np.array(table)
 
     @property
-    def mark(self) -> list[Any]:
+    def content_id(self) -> list[Any]:
         """Identity of the numbers, for what is made from the run: unchanged if it is made again with the same
         numbers."""
         written = self.run.get("files", {})

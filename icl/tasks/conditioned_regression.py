@@ -96,7 +96,7 @@ class ConditionedRegressionLaw(TokenLaw):
     def replica(self, r: int) -> Self:
         return replace(self, context_R=self.context_R[r : r + 1])
 
-    def lesson(self, dims: int, points: int) -> Self:
+    def restricted(self, dims: int, points: int) -> Self:
         """Return an easier law of a curriculum: only `dims` coordinates of w are not zero, and `points`
         examples."""
         return replace(self, active=dims, context_R=(points,) * len(self.context_R))

@@ -208,7 +208,7 @@ class DynamicalSystemLaw(TokenLaw):
         """Return the risk of one layer of linear attention, any number of heads, in settings (a) and (b) or
         with a pool."""
         family = model.parametrization
-        plain = model.activation == "identity" and family.layers == 1 and family.ends() == (None, None)
+        plain = model.activation == "identity" and family.layers == 1 and family.io_maps() == (None, None)
         if not plain or self.quadratic_risk is None:
             return None
         risk = self.quadratic_risk

@@ -59,7 +59,7 @@ def _one_layer(law: GaussianPrompts) -> RiskFunction:
     order = torch.tensor([r for rows, _ in risks for r in rows]).argsort()
 
     def risk(model: Model) -> Tensor:
-        (P_RLHPP, Q_RLHPP), (read_in, output) = model.parametrization.stack(), model.parametrization.ends()
+        (P_RLHPP, Q_RLHPP), (read_in, output) = model.parametrization.stack(), model.parametrization.io_maps()
         values = [
             quadratic.value_of_layer(
                 P_RLHPP[rows, 0],
@@ -103,6 +103,6 @@ def _in_the_plane(law: GaussianPrompts, degree: int) -> RiskFunction:
 
     def risk(model: Model) -> Tensor:
         given = S_REEB, law.label_root_REK, law.query_root_RED
-        return (weight_RB * model.risk_of_contexts(*given, read_out=law.read_out)).sum(-1)
+        return (weight_RB * model.risk_given_gram(*given, read_out=law.read_out)).sum(-1)
 
     return risk

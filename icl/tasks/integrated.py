@@ -55,7 +55,7 @@ class ExpectedSparse(Integrated):
 
     def risks(self, model: Model, draw: Draw) -> Tensor:
         given = draw["S"], self.label_root, self.query_root
-        return model.risk_of_contexts(*given, read_out=self.law.read_out)
+        return model.risk_given_gram(*given, read_out=self.law.read_out)
 
 
 class ExpectedStack(Integrated):
@@ -73,7 +73,7 @@ class ExpectedStack(Integrated):
 
     def risks(self, model: Model, draw: Draw) -> Tensor:
         given = draw["gram"], draw["w"], self.query_root
-        return model.risk_of_tasks(*given, read_out=self.law.read_out)
+        return model.risk_given_task(*given, read_out=self.law.read_out)
 
 
 class Tilted(Estimator):

@@ -104,4 +104,4 @@ class RotatedContexts(OfLaw):
 
     def risk(self, model: Model, draw: Draw) -> Tensor:
         given = draw["S"], draw["T"], draw["F"]
-        return model.risk_of_contexts(*given, read_out=self.law.read_out).mean(-1) / self.law.dim
+        return model.risk_given_gram(*given, read_out=self.law.read_out).mean(-1) / self.law.dim

@@ -23,10 +23,8 @@ def law() -> ConditionedRegressionLaw:
 
 def test_stages() -> None:
     published = Curriculum()
-    lessons = [
-        published.stage_law(step, ConditionedRegression().law([0])) for step in (0, 4999, 5000, 39_999)
-    ]
-    assert [(lesson.active, *lesson.context_R) for lesson in lessons] == [(2, 10), (2, 10), (3, 15), (9, 45)]
+    stages = [published.stage_law(step, ConditionedRegression().law([0])) for step in (0, 4999, 5000, 39_999)]
+    assert [(stage.active, *stage.context_R) for stage in stages] == [(2, 10), (2, 10), (3, 15), (9, 45)]
     last = published.stage_law(40_000, ConditionedRegression().law([0]))
     assert last == ConditionedRegression().law([0])
     assert Curriculum(every=None).stage_law(0, last) is last
@@ -50,7 +48,7 @@ def losses(plan: TrainingPlan) -> list[float]:
 
 
 def test_it_draws_from_the_steps_law(make_plan: MakePlan) -> None:
-    """Predict zero, which loses |w|^2's share: exactly that of the lesson's own prompts."""
+    """Predict zero, which loses |w|^2's share: exactly that of the stage's own prompts."""
     curriculum = Curriculum(every=2, dims=1, dims_by=1, points=3, points_by=1)
     followed = losses(planned(make_plan, curriculum))
     plain = losses(planned(make_plan))
@@ -62,7 +60,7 @@ def test_it_draws_from_the_steps_law(make_plan: MakePlan) -> None:
 
 
 def test_wrong_input() -> None:
-    with pytest.raises(InputError, match="LinearRegressionLaw has no lessons"):
+    with pytest.raises(InputError, match="LinearRegressionLaw has no easier prompts"):
         Curriculum().validate_run(SimpleNamespace(law=LinearRegression().law([0])), 1)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"Curriculum\.every=0"):
         Curriculum(every=0)

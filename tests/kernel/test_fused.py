@@ -20,7 +20,7 @@ from icl.models import (
     SparseAB,
     YqLSA,
 )
-from icl.models.batched import from_left, from_right, product, squared_norm
+from icl.models.batched import left_matmul, matmul, right_matmul, squared_norm
 from icl.models.fused import fused_risk
 from icl.random import generator
 from icl.tasks import LinearRegression
@@ -175,13 +175,13 @@ def random_program(rng, replicas, batch, dtype=torch.float64):
         for kind, i, j, k in steps:
             X, Y = made[i, k], made[k, j]
             if kind == 0:
-                made[i, j] = product(X, Y)
+                made[i, j] = matmul(X, Y)
             elif kind == 1:
-                made[i, j] = product(X, Y, made[i, j])
+                made[i, j] = matmul(X, Y, made[i, j])
             elif kind == 2:
-                made[i, j] = from_left(weights[f"{i}{k}"], Y) + made[i, j]
+                made[i, j] = left_matmul(weights[f"{i}{k}"], Y) + made[i, j]
             elif kind == 3:
-                made[i, j] = made[i, j] - from_right(X, weights[f"{k}{j}"] @ weights[f"{j}{j}"])
+                made[i, j] = made[i, j] - right_matmul(X, weights[f"{k}{j}"] @ weights[f"{j}{j}"])
             elif kind == 4:
                 made[j, i] = made[i, j].transpose(1, 2) * 0.5 + made[j, i]
             elif kind == 5:
@@ -190,11 +190,11 @@ def random_program(rng, replicas, batch, dtype=torch.float64):
                 cut = made[i, j][:, 1:, :-1]
                 made[i, j] = torch.nn.functional.pad(cut, (0, 0, 0, 1, 1, 0)) + made[i, j]
             elif kind == 7:
-                made[i, j] = product(made[i, i], made[i, j], made[i, j])
+                made[i, j] = matmul(made[i, i], made[i, j], made[i, j])
             else:
                 made[0, 1] = made[0, 1] + constant.to(made[0, 1].dtype)[..., None]
         total = sum(squared_norm(M) for M in made.values())
-        total = total + from_left(weights["00"], made[0, 0]).sum(2).square().sum(1)
+        total = total + left_matmul(weights["00"], made[0, 0]).sum(2).square().sum(1)
         return (prompts["weight"] * total).mean(-1) / 3
 
     return function, weights, prompts
@@ -232,8 +232,8 @@ def test_larger_matrices(size):
     )
 
     def risk(weights, prompts):
-        moved = from_right(prompts["S"], weights["A"])
-        return squared_norm(product(moved, prompts["S"].transpose(1, 2), moved)).mean(-1)
+        moved = right_matmul(prompts["S"], weights["A"])
+        return squared_norm(matmul(moved, prompts["S"].transpose(1, 2), moved)).mean(-1)
 
     agree(risk, {"A": A / size}, {"S": S / size}, 1e-12)
 
@@ -249,7 +249,7 @@ def test_matrices_of_more_than_64_rows_or_columns(rows, inner, columns, dtype):
         return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
 
     def risk(weights, prompts):
-        return squared_norm(from_right(from_left(weights["A"], prompts["S"]), weights["B"])).mean(-1)
+        return squared_norm(right_matmul(left_matmul(weights["A"], prompts["S"]), weights["B"])).mean(-1)
 
     weights = {"A": drawn(2, rows, inner) / rows, "B": drawn(2, inner, columns) / columns}
     for names in ({"instructions": name} for name in sets()):
@@ -269,7 +269,7 @@ def test_giannous_published_size(mask):
 def test_matrices_beyond_the_limit_are_refused():
     weights, prompts = {"A": torch.ones(1, 129, 2)}, {"S": torch.ones(1, 2, 2, 3)}
     with pytest.raises(NotRecordable, match="a matrix with more than 128 rows or columns"):
-        Fused(lambda w, p: squared_norm(from_left(w["A"], p["S"])).mean(-1), weights, prompts)
+        Fused(lambda w, p: squared_norm(left_matmul(w["A"], p["S"])).mean(-1), weights, prompts)
 
 
 @pytest.mark.parametrize("instructions", ["baseline", "avx2", "avx512"])
@@ -288,8 +288,8 @@ def quadratic(batch, dtype=torch.float64, replicas=2):
     prompts = {"S": torch.randn(replicas, 3, 3, batch, generator=generator, dtype=torch.float64).to(dtype)}
 
     def function(weights, prompts):
-        moved = from_right(prompts["S"], weights["A"])
-        return squared_norm(product(moved, prompts["S"], moved)).mean(-1)
+        moved = right_matmul(prompts["S"], weights["A"])
+        return squared_norm(matmul(moved, prompts["S"], moved)).mean(-1)
 
     return function, weights, prompts
 
@@ -338,15 +338,15 @@ def test_weights_that_are_no_numbers():
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
-        (lambda w, p: squared_norm(from_left(w["A"], p["S"]).exp()).mean(-1), "exp"),
-        (lambda w, p: squared_norm(from_left(w["A"], p["S"])).sum(-1), "sum over replicas or prompts"),
-        (lambda w, p: squared_norm(from_left(w["A"], p["S"])), "no mean over the prompts"),
+        (lambda w, p: squared_norm(left_matmul(w["A"], p["S"]).exp()).mean(-1), "exp"),
+        (lambda w, p: squared_norm(left_matmul(w["A"], p["S"])).sum(-1), "sum over replicas or prompts"),
+        (lambda w, p: squared_norm(left_matmul(w["A"], p["S"])), "no mean over the prompts"),
         (lambda w, p: squared_norm(w["A"][..., None]).mean(-1), "does not depend on the prompts"),
-        (lambda w, p: squared_norm(from_left(w["A"].flip(0), p["S"])).mean(-1), "flip"),
-        (lambda w, p: squared_norm(from_left(w["A"][[1, 0]], p["S"])).mean(-1), "not treated alike"),
-        (lambda w, p: squared_norm(product(p["S"][:, :2], p["S"])).mean(-1) / p["S"].shape[-1], None),
+        (lambda w, p: squared_norm(left_matmul(w["A"].flip(0), p["S"])).mean(-1), "flip"),
+        (lambda w, p: squared_norm(left_matmul(w["A"][[1, 0]], p["S"])).mean(-1), "not treated alike"),
+        (lambda w, p: squared_norm(matmul(p["S"][:, :2], p["S"])).mean(-1) / p["S"].shape[-1], None),
         (lambda w, p: squared_norm(p["S"]).mean(-1) * w["A"][:, 0, 0], "mean over prompts"),
-        (lambda w, p: squared_norm(from_left(w["A"], p["S"]) / p["S"]).mean(-1), "a quotient of tensors"),
+        (lambda w, p: squared_norm(left_matmul(w["A"], p["S"]) / p["S"]).mean(-1), "a quotient of tensors"),
         (lambda w, p: torch.relu(squared_norm(p["S"])).mean(-1), "relu"),
     ],
 )  # fmt: skip
@@ -367,7 +367,7 @@ def test_a_recording_that_differs_from_its_function_is_refused():
 
     def risk(model, draw):
         A, _ = model.parametrization.sparse_weights()
-        return squared_norm(from_right(draw["S"], A[:, 0])).mean(-1) * draw["S"].shape[-1]
+        return squared_norm(right_matmul(draw["S"], A[:, 0])).mean(-1) * draw["S"].shape[-1]
 
     draw = {"S": torch.ones(1, 2, 2, 4, dtype=torch.float64)}
     with pytest.raises(NotRecordable, match="differ"):

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from icl.models.batched import batch_last, from_left, from_right, product, squared_norm
+from icl.models.batched import batch_last, left_matmul, matmul, right_matmul, squared_norm
 
 sizes = st.integers(1, 4)
 
@@ -22,13 +22,13 @@ def test_products_match_einsum_and_leave_their_inputs_alone(R, I, K, J, B):  # n
     X, Y, plus = random(R, I, K, B), random(R, K, J, B, seed=1), random(R, I, J, B, seed=2)
     copies = [tensor.clone() for tensor in (X, Y, plus)]
     exact = torch.einsum("rikb,rkjb->rijb", X, Y)
-    assert torch.allclose(product(X, Y), exact, rtol=1e-13, atol=1e-13)
-    assert torch.allclose(product(X, Y, plus), plus + exact, rtol=1e-13, atol=1e-13)
+    assert torch.allclose(matmul(X, Y), exact, rtol=1e-13, atol=1e-13)
+    assert torch.allclose(matmul(X, Y, plus), plus + exact, rtol=1e-13, atol=1e-13)
     assert all(torch.equal(a, b) for a, b in zip((X, Y, plus), copies, strict=True))
     M = random(R, I, K, seed=3)
-    assert torch.allclose(from_left(M, Y), torch.einsum("rik,rkjb->rijb", M, Y), rtol=1e-13, atol=1e-13)
+    assert torch.allclose(left_matmul(M, Y), torch.einsum("rik,rkjb->rijb", M, Y), rtol=1e-13, atol=1e-13)
     N = random(R, K, J, seed=4)
-    assert torch.allclose(from_right(X, N), torch.einsum("rikb,rkj->rijb", X, N), rtol=1e-13, atol=1e-13)
+    assert torch.allclose(right_matmul(X, N), torch.einsum("rikb,rkj->rijb", X, N), rtol=1e-13, atol=1e-13)
     assert torch.allclose(squared_norm(X), torch.einsum("rikb,rikb->rb", X, X), rtol=1e-13)
 
 
@@ -36,11 +36,11 @@ def test_gradients_by_finite_differences():
     X, Y, plus = (random(2, 3, 3, 2, seed=s).requires_grad_() for s in range(3))
     M = random(2, 3, 3).requires_grad_()
     for function, inputs in (
-        (product, (X, Y)),
-        (product, (X, Y, plus)),
-        (lambda X, Y: product(X, Y.transpose(1, 2)), (X, Y)),
-        (from_left, (M, Y)),
-        (from_right, (X, M)),
+        (matmul, (X, Y)),
+        (matmul, (X, Y, plus)),
+        (lambda X, Y: matmul(X, Y.transpose(1, 2)), (X, Y)),
+        (left_matmul, (M, Y)),
+        (right_matmul, (X, M)),
         (squared_norm, (X,)),
     ):
         assert torch.autograd.gradcheck(function, inputs)
@@ -49,7 +49,7 @@ def test_gradients_by_finite_differences():
 @pytest.mark.parametrize("wanted", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
 def test_only_the_gradients_wanted_are_made(wanted):
     inputs = [random(1, 2, 2, 3, seed=s).requires_grad_(s in wanted) for s in range(3)]
-    product(*inputs).square().sum().backward()
+    matmul(*inputs).square().sum().backward()
     assert [i for i, tensor in enumerate(inputs) if tensor.grad is not None] == list(wanted)
 
 

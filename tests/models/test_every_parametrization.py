@@ -110,10 +110,10 @@ def test_gradients_are_those_of_finite_differences(family, options):
     for model in models(family, options, layers=3 if family in ("SparseA", "SparseAB") else 2):
         functions = [lambda model: model.predict(prompt if model.path == "tokens" else prompt.gram())]
         if model.path == "gram" and model.parametrization.mask:
-            functions.append(lambda model: model.risk_of_tasks(G, w, law.query_token_root_RPK, read_out=1))
+            functions.append(lambda model: model.risk_given_task(G, w, law.query_token_root_RPK, read_out=1))
         if model.path == "gram" and model.parametrization.sparse:
             roots = law.label_root_REK, law.query_root_RED
-            functions.append(lambda model, roots=roots: model.risk_of_contexts(S, *roots, read_out=-1))
+            functions.append(lambda model, roots=roots: model.risk_given_gram(S, *roots, read_out=-1))
         matrices = [matrix.detach().requires_grad_() for matrix in model.parametrization.matrices().values()]
         for function in functions:
 

@@ -110,10 +110,10 @@ def test_todays_digest(tmp_path: Path) -> None:
 
 
 def test_a_drawing_is_of_these_numbers() -> None:
-    run = {"mark": ["f", "d", {"weights.npz": "1"}]}
+    run = {"content_id": ["f", "d", {"weights.npz": "1"}]}
     one = derived_digest("c", {"a": run})
     assert one == derived_digest("c", {"a": {**run, "run": "runs/x", "more": 1}})
     others = [("d", {"a": run}), ("c", {"b": run}), ("c", {})]
-    others += [("c", {"a": {"mark": ["f", "d", {"weights.npz": "2"}]}})]
-    others += [("c", {"a": {"mark": ["g", "d", {"weights.npz": "1"}]}})]  # another run by the same code
+    others += [("c", {"a": {"content_id": ["f", "d", {"weights.npz": "2"}]}})]
+    others += [("c", {"a": {"content_id": ["g", "d", {"weights.npz": "1"}]}})]  # another run by the same code
     assert one not in {derived_digest(digest, runs) for digest, runs in others}

@@ -48,7 +48,7 @@ def test_its_mark_is_of_its_numbers(tmp_path, begin, finish):
 
     first, again, other = made(0.5, force=False), made(0.5), made(0.25)
     assert [record.run["attempt"] for record in (first, again, other)] == [1, 2, 3]
-    assert first.mark == again.mark != other.mark
+    assert first.content_id == again.content_id != other.content_id
 
 
 def test_verdicts_are_added_unless_the_run_was_made_again(path, tmp_path, begin, finish):

@@ -42,8 +42,8 @@ def test_labels_have_the_variance_of_the_covariance_and_the_noise():
     assert abs(float(y.mean()) - exact - 0.4) < SIGMAS * float(y.std()) / 40_000**0.5
 
 
-def test_a_lesson_cuts_w_alone():
-    whole, easy = law(), law().lesson(2, 4)
+def test_a_stage_cuts_w_alone():
+    whole, easy = law(), law().restricted(2, 4)
     prompt = easy.token_prompts(streams(), 5)
     assert prompt.context_RBNP.shape[2] == 4 and whole.context_R == (6, 6)
     x, y = prompt.context_RBNP[..., :3], prompt.context_RBNP[..., 3]

@@ -33,7 +33,7 @@ class Fig1(TrainingSettings, Figure):
 
     def runs(self, runner: Runner) -> Records:
         run = runner.train("ahn/theorem3", self.overrides())
-        science = {"of": run.mark, "seeds": run.run["seeds"]}
+        science = {"of": run.content_id, "seeds": run.run["seeds"]}
         return {"run": run, "exact": runner.store("ahn/theorem3_exact", science, lambda: _exact(run))}
 
     def layout_of(self, records: Records) -> Layout:

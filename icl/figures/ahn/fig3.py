@@ -81,7 +81,7 @@ class Fig3(TrainingSettings, Figure):
             run = runner.train(f"{name}_lbfgs", own)
             plain = runner.train(f"{name}_lbfgs", {**own, "train.estimator": "expected"})
         science = {
-            "of": [run.mark, plain.mark],
+            "of": [run.content_id, plain.content_id],
             "starts": self.starts,
             "batches": self.batches,
             "seeds": run.run["seeds"],

@@ -125,7 +125,7 @@ class LossComparison(Figure):
         """Train ahn/tail from initializations of several sizes, each on the same prompts, and compare."""
         runs = [runner.train("ahn/tail", {**settings, "model.init_std": std}) for std in self.init_stds]
         science = {
-            "of": [run.mark for run in (*runs, plain)],
+            "of": [run.content_id for run in (*runs, plain)],
             "seeds": plain.run["seeds"],
             "test": self.test_contexts,
             "search": self.search_contexts,
@@ -456,7 +456,7 @@ def context_losses(
         for name, predictor in predictors.items():
             if isinstance(predictor, LinearTransformer) and predictor.parametrization.sparse:
                 S_RDDK = batch_last(S_RKDD)
-                found[name].append(predictor.risk_of_contexts(S_RDDK, *roots, read_out=law.read_out))
+                found[name].append(predictor.risk_given_gram(S_RDDK, *roots, read_out=law.read_out))
                 continue
             square_RB = (predictor.predict(prompt) - prompt.target_RB).square()
             found[name].append(square_RB.unflatten(1, (S_RKDD.shape[1], -1)).sum(-1))

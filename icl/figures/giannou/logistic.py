@@ -73,7 +73,7 @@ class LogisticFigure(Figure):
             f"L={layers}": runner.train("giannou/logistic", self._overrides(layers)) for layers in self.layers
         }
         science = {
-            "runs": [run.mark for run in runs.values()],
+            "runs": [run.content_id for run in runs.values()],
             "seeds": list(self.seeds),
             "newton_steps": self.newton_steps,
             "prompts": self.prompts,

@@ -249,7 +249,7 @@ def clipped_predictions(family: LSA, prompt: TokenPrompt, bound: float) -> Tenso
     """(R, B) of LSA token by token, every entry clipped to +-bound after each layer, in the coordinates of
     the tokens as read in. Of a head O V (sum of z z^T) K^T Q the small product V (sum) K^T comes first."""
     O_RLHWX, V_RLHXW, K_RLHXW, Q_RLHXW = family.factors()
-    _, o_RW = family.ends()
+    _, o_RW = family.io_maps()
     assert o_RW is not None
     z_RBMW = family.embedded(torch.cat([prompt.context_RBNP, prompt.query_RBP[:, :, None]], 2))
     n = prompt.context_RBNP.shape[2]

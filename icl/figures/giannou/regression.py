@@ -49,7 +49,7 @@ MAX_LAYERS = 12
 FITTED = 2000  # prompts on which points of the family are fitted where there is no exact rule
 OTHER_START = 1000  # from the seed of a start to that of the next
 STEPS_PER_BATCH = 4  # at most, where a stack grows
-LESSONS = 20  # of the curriculum in as many steps as a run has: 5,000 of the paper's 100,000 each
+STAGES = 20  # of the curriculum in as many steps as a run has: 5,000 of the paper's 100,000 each
 TOGETHER, NEVER = 2, MAX_LAYERS + 1  # layers that a stack which grows begins with
 # By mask. With one, two and three layers need larger steps and first weights to leave plateaus, and four
 # diverge at these; without one, two layers stop on plateaus at larger steps.
@@ -109,7 +109,7 @@ class Stack:
     @property
     def identity(self) -> list[Any]:
         """Return what identifies the arrays that are computed from the stack."""
-        return self.run.mark if self.depth is None else [*self.run.mark, self.depth, self.starts]
+        return self.run.content_id if self.depth is None else [*self.run.content_id, self.depth, self.starts]
 
     @property
     def seeds(self) -> int:
@@ -220,8 +220,8 @@ class Regression(Figure):
         steps, found = asked["train.steps"], {}
         for layers in depths:
             if layers < first:
-                lessons = max(1, steps // LESSONS) if runner.scale == "paper" else None
-                alone = {"model.layers": layers, "callbacks.curriculum.every": lessons}
+                every = max(1, steps // STAGES) if runner.scale == "paper" else None
+                alone = {"model.layers": layers, "callbacks.curriculum.every": every}
                 found[layers] = Stack(runner.train(experiment, {**asked, **alone}))
         if max(depths) >= first:
             total = (max(depths) - first + 1) * steps

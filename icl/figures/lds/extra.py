@@ -95,7 +95,7 @@ class Extra(Figure):
         self, runner: Runner, protocol: Protocol, parts: Sequence[Mapping[str, RunRecord]]
     ) -> RunRecord:
         science = {
-            "of": [part[name].mark for part in parts for name in sorted(part)],
+            "of": [part[name].content_id for part in parts for name in sorted(part)],
             "judged": protocol.science,
             "windows": self.windows,
             "sequences": self.sequences,

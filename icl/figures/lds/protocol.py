@@ -144,7 +144,7 @@ class Protocol:
         optimum = runner.store(
             "lds/optimum", science, threads(1)(lambda: _optimum(self.risk(window), window))
         )
-        science = {"run": run.mark, "judged": self.science, "window": window, "seeds": list(self.seeds)}
+        science = {"run": run.content_id, "judged": self.science, "window": window, "seeds": list(self.seeds)}
         measure = threads(1)(lambda: measure_weights(run, self.risk(window), window))
         exact = runner.store("lds/weights", science, measure)
         return {name: run, f"{name}_exact": exact, f"{name}_optimum": optimum}

@@ -47,7 +47,7 @@ class Fig3(Figure):
 
     def runs(self, runner: Runner) -> Records:
         run = runner.train("looped/shared", self.training.overrides())
-        science = {"of": run.mark, "steps": self.steps, "seeds": run.run["seeds"]}
+        science = {"of": run.content_id, "steps": self.steps, "seeds": run.run["seeds"]}
         return {"run": run, "exact": runner.store("looped/training", science, lambda: self._exact(run))}
 
     def _exact(self, run: RunRecord) -> dict[str, np.ndarray]:

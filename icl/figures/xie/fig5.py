@@ -155,7 +155,7 @@ def input_gradients(model: LinearTransformer, gram_RBPP: Tensor) -> Tensor:
     is the model's own, so these are the predictions at the unit vectors."""
     family, (_, P) = model.parametrization, gram_RBPP.shape[2:]
     unit_RPK = torch.eye(P, P - 1, dtype=torch.float64).expand(len(gram_RBPP), -1, -1)
-    read_in_RPP, output_RP = family.ends()
+    read_in_RPP, output_RP = family.io_maps()
     if read_in_RPP is not None:
         unit_RPK = read_in_RPP @ unit_RPK
     columns_RPKB = unit_RPK[..., None].expand(-1, -1, -1, gram_RBPP.shape[1])

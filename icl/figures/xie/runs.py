@@ -230,7 +230,7 @@ def _distinct(name: str, values: Any, least: int) -> list[Any]:
 
 def identity(runs: Iterable[RunRecord]) -> list[list[Any]]:
     """Return the settings that determine arrays computed from these runs."""
-    return [run.mark for run in runs]
+    return [run.content_id for run in runs]
 
 
 def risks(run: RunRecord) -> np.ndarray:

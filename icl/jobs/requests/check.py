@@ -309,7 +309,7 @@ def _evaluate(wanted: WeightCheck, weights: Weights) -> dict[str, Any]:
     if wanted.scale == "smoke" and document["verdict"] != wanted.expected:
         note = "undecided: at smoke scale training is too short to decide; scale=laptop trains longer."
         document |= {"verdict": "undecided", "expected": "undecided", "notes": [*document["notes"], note]}
-    return presented(document, wanted.entry) | {"question": wanted.fingerprint}
+    return presented(document, wanted.entry) | {"check_id": wanted.fingerprint}
 
 
 def decided(

@@ -33,7 +33,7 @@ from icl.look import FORMATS, KEYS, Look, drawn_as
 from icl.progress import listening
 from icl.runs import layout
 from icl.runs.atomic import with_room, write_bytes
-from icl.runs.code import DRAWING, code_digest, current_digest, derived_digest, run_marks, targets
+from icl.runs.code import DRAWING, code_digest, content_ids, current_digest, derived_digest, targets
 from icl.runs.documents import same
 from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import JsonRecords, invalid_reason, read
@@ -133,7 +133,7 @@ class FigureRequest:
         item = WorkItem("figure", self.id)
         with listening(lambda what, share, _: session.on_event(ItemProgress(item, share, what))):
             records = self.figure.runs(FigureRunner(self.scale, replace(session, figure=self.id)))
-        made, configs = run_marks(records), session.configs.digest()
+        made, configs = content_ids(records), session.configs.digest()
         digest = derived_digest(code_digest(self.roots), made)
         store = self._store(session)
         with with_room(session.outputs), store.lock(self._key, self.identity, session.info):
@@ -346,15 +346,15 @@ class FigureRunner:
         science: Mapping[str, Any],
         compute: Callable[[], Mapping[str, np.ndarray]],
     ) -> RunRecord:
-        mark = fingerprint(science)
+        identity = fingerprint(science)
         store, config = RunStore(self.session.outputs), {"settings": dict(science)}
         roots = (compute.__module__,)
-        done = find_done(store.path(name, mark), None) if self.session.uses_stale else None
+        done = find_done(store.path(name, identity), None) if self.session.uses_stale else None
         if done is not None:
             return done
         digest, notify = code_digest(roots), self.session.info
         origin = {"figure": self.session.figure, "scale": self.scale}
-        with store.begin(name, mark, config, digest, roots, origin=origin, notify=notify) as run:
+        with store.begin(name, identity, config, digest, roots, origin=origin, notify=notify) as run:
             if run.cached is not None:
                 return run.cached
             seeds = list(science.get("seeds", []))

@@ -28,7 +28,7 @@ def identity(weights: Any) -> tuple[Any, list[str]]:
     from icl.runs.record import load_run
 
     run = load_run(path)
-    return run.mark, targets(run.config.get("task"), run.config.get("model"))
+    return run.content_id, targets(run.config.get("task"), run.config.get("model"))
 
 
 def file_of(weights: Any) -> Path:

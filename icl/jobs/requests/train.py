@@ -269,7 +269,7 @@ class TrainRequest:
         """Return the checks whose verdicts the run's record lacks, or that other code gave."""
         if record.run.get("diverged"):
             return []  # verdicts would be about other seeds than those wanted
-        known = {verdict["question"] for verdict in record.verdicts}
+        known = {verdict["check_id"] for verdict in record.verdicts}
         return [check for check in self.weight_checks if check.fingerprint not in known]
 
     def _judged(self, record: RunRecord, session: Session) -> RunRecord:
@@ -298,7 +298,7 @@ class TrainRequest:
             "steps": run["steps"],
             "seconds": 0.0 if cached else run["seconds"],
             "metrics": run["metrics"],
-            "verdicts": [verdict for verdict in record.verdicts if verdict["question"] in wanted],
+            "verdicts": [verdict for verdict in record.verdicts if verdict["check_id"] in wanted],
         }
 
 
