@@ -13,12 +13,12 @@ ROWS = {  # what each room has today; beside it where it is going
     "icl/kernel": 1089,
     "icl/training + icl/callbacks": 2900,
     "icl/runs": 1462,
-    "icl/config + icl/jobs + icl/cli": 4990,  # 3700
+    "icl/config + icl/jobs + icl/cli": 4995,  # 3700
     "icl/loggers + icl/levels + icl/report + icl/*.py": 3090,  # 2500
-    "icl": 42045,  # 39300
+    "icl": 42050,  # 39300
     "web": 499,
     "hydra_plugins + scripts": 526,
-    "tests": 21508,  # 19500
+    "tests": 21510,  # 19500
     "conf": 2474,
 }
 

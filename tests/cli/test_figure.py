@@ -42,8 +42,10 @@ def test_a_figure_is_found_again_and_drawn_again_on_request(
     assert icl(*FIG3).json == fig3 | {"cached": True}, "the shipped picture stays"
 
     files["svg"].write_text("")
-    assert not icl(*FIG3).json["cached"]
-    assert files["svg"].stat().st_size
+    files["pdf"].unlink()
+    one = icl(*FIG3, "figure.formats=[png]").json
+    assert not one["cached"] and {*one["files"]} == {"png"} and not files["pdf"].exists()
+    assert icl(*FIG3).json["files"] == fig3["files"] and all(path.stat().st_size for path in files.values())
     assert not icl(*FIG3, "force=true").json["cached"]
     listed = icl("list", "format=json").json["figures"]
     assert [item["done"] for item in listed if item["id"] == "lds/fig3"] == [True]

@@ -32,7 +32,7 @@ class Fig5(OutputsLayerNorm):
                 remarks=[
                     "The best stack with LayerNorm is at least as good at every depth (Figure 2), and no "
                     "budget refutes the claim of the best. Of training from random weights the paper's own "
-                    "decides: icl figure figure=giannou/fig5 scale=paper.",
+                    "decides: icl figure giannou/fig5 scale=paper.",
                 ],
                 kind="sampled",
             )

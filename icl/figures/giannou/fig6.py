@@ -39,7 +39,7 @@ class Fig6(OutputsLayerNorm):
                     "A layer that adds nothing passes the tokens on, so that the best of 7, 10 or 12 layers "
                     "is never worse than the best of 5: the claim is one about where single runs end, and no "
                     "larger budget decides it for the stacks themselves.",
-                    "These depths are trained at paper scale: icl figure figure=giannou/fig6 scale=paper.",
+                    "These depths are trained at paper scale: icl figure giannou/fig6 scale=paper.",
                 ],
                 kind="sampled",
             )

@@ -70,9 +70,7 @@ class Fig7(LogisticFigure):
                 measured,
                 f"loss minus Newton's below 0: {LEVEL:.0%} Student interval over seeds",
                 self.undecided_if_short(joint(verdicts)),
-                remarks=[
-                    "Undecided where training was short: icl figure figure=giannou/fig7 scale=paper decides."
-                ],
+                remarks=["Undecided where training was short: icl figure giannou/fig7 scale=paper decides."],
                 whose="project",
                 kind="sampled",
             )

@@ -44,8 +44,7 @@ class Fig8(LossesByLaw):
                 [
                     "A few prompts in 10,000, in which S' has a large eigenvalue, carry the loss of three "
                     "layers that plain prompts trained: figure.tilted=true trains on prompts that show them.",
-                    "Undecided where training is too short: icl figure figure=giannou/fig8 scale=paper "
-                    "decides.",
+                    "Undecided where training is too short: icl figure giannou/fig8 scale=paper decides.",
                 ],
                 least=2,
             )

@@ -119,7 +119,7 @@ class FigureRequest:
             left = "a config has changed, and with it perhaps the runs it needs"
         elif any(by_content(one) != one for one in (self.settings, *configs)):
             left = "a file in its settings may have changed"
-        elif not self.look.is_default:
+        elif self._missing(document):
             left = IN_STYLE
         return StoredResult(self._in_formats(document), path, record, stale, left)
 
@@ -202,14 +202,19 @@ class FigureRequest:
         """Return the document with the files of this look: as shipped, or drawn from the stored arrays."""
         from icl.figures.files import render, write
 
-        document = self._in_formats(document)
-        if self.look.is_default:
+        missing, document = self._missing(document), self._in_formats(document)
+        if not missing:
             return document
         records = self._stored(document, arrays or folder)
         with drawn_as(self.look):
-            pictures = render(lambda: self._picture(records), self.look.formats)
-        files = write(folder / f"{self._name}-{self.look.name}", pictures)
+            pictures = render(lambda: self._picture(records), missing)
+        files = write(folder / "-".join(filter(None, [self._name, self.look.name])), pictures)
         return {**document, "files": {**document["files"], **{k: str(file) for k, file in files.items()}}}
+
+    def _missing(self, document: Document) -> list[str]:
+        """Return the formats asked for in which the document has no file in this look."""
+        there = document["files"] if self.look.is_default else ()
+        return [kind for kind in self.look.formats if kind not in there]
 
     def _picture(self, records: Mapping[str, RunRecord]) -> Picture:
         from icl.figures.style import mark
@@ -273,9 +278,10 @@ class FigureRequest:
         }
 
     def _save(self, stem: Path, records: Mapping[str, RunRecord]) -> dict[str, Path]:
+        """Draw the figure as shipped, in the formats asked for and as the PNG that pages show."""
         from icl.figures.files import render, write
 
-        return write(stem, render(lambda: self._picture(records)))
+        return write(stem, render(lambda: self._picture(records), {"png", *self.look.formats}))
 
     def _log(self, document: Document, session: Session) -> None:
         """Show a figure in W&B."""
