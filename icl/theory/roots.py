@@ -30,8 +30,9 @@ def least(poly: fmpq_poly) -> tuple[arb, arb]:
     return min(zip(places, values, strict=True), key=lambda pair: float(pair[1]))[0], value
 
 
-def evaluate(poly: fmpq_poly, x: arb) -> arb:
-    total = arb(0)
+def evaluate(poly: fmpq_poly, x: Any) -> Any:
+    """Return the value at a ball or a rational, of its kind."""
+    total = 0 * x
     for c in reversed(poly.coeffs()):
         total = total * x + c
     return total

@@ -6,8 +6,9 @@ their transposes, so that the recursion is on words: it is the same whatever the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from operator import add
 from typing import Any
 
 from flint import fmpq, fmpq_mat
@@ -15,51 +16,83 @@ from flint import fmpq, fmpq_mat
 from icl.theory.rationals import identity, rational, trace
 
 Letter = tuple[tuple[int, bool], ...]  # a product of matrices, each with whether it is transposed
-Word = tuple[Letter, ...]
+Word = tuple[Any, ...]  # of letters
 ONE: Letter = ()
 
 
-class Words:
-    """Words whose letters are products of these matrices."""
+class Stein:
+    """Expected traces of words, given the product, the transpose and the trace of letters."""
 
-    def __init__(self, matrices: Sequence[fmpq_mat], n: Any) -> None:
-        self.matrices, self.n, self.d = list(matrices), rational(n), matrices[0].nrows()
-        self.turned = [x.transpose() for x in matrices]
+    def __init__(
+        self,
+        n: Any,
+        times: Callable[[Any, Any], Any],
+        transposed: Callable[[Any], Any],
+        trace_of: Callable[[Any], Any],
+    ) -> None:
+        self.n, self.times, self.transposed, self.trace_of = n, times, transposed, trace_of
         self._traces = cache(self._stein)
-        self._product = cache(self._multiplied)
-        self._trace = cache(self._trace_of)
 
-    def expect(self, word: Iterable[Letter]) -> fmpq:
+    def expect(self, word: Iterable[Any]) -> Any:
         """Return E tr(S X_1 S X_2 .. S X_k) for word = (X_1, .., X_k)."""
         letters = tuple(word)
-        return self._traces(_sorted(letters)) / self.n ** len(letters)
+        return self._traces(self._sorted(letters)) / self.n ** len(letters)
 
-    def _stein(self, words: tuple[Word, ...]) -> fmpq:
+    def _stein(self, words: tuple[Word, ...]) -> Any:
         """Return E prod_i tr(W X_i1 W X_i2 ..), W = n S: W = sum of x x^T, and E x f(x) = E grad f(x)."""
         if not words:
             return fmpq(1)
         (*head, last), rest = words[0], words[1:]
         if head:  # the derivative of x itself: n I in the place of W
-            total = self.n * self._traces(_sorted((*head[1:], last + head[0]), *rest))
+            total = self.n * self._traces(self._sorted((*head[1:], self.times(last, head[0])), *rest))
         else:
-            total = self.n * self._trace(_least_turn(last)) * self._traces(rest)
+            total = self.n * self.trace_of(last) * self._traces(rest)
         for k in range(1, len(head) + 1):  # tr(W A W B) gives tr(W B A^T) + tr(W A) tr(B)
             A, B = tuple(head[:k]), (*head[k:], last)
-            total += self._traces(_sorted(_joined(A, B), *rest))
+            total += self._traces(self._sorted(self._joined(A, B), *rest))
             if len(B) == 1:
-                total += self._trace(_least_turn(last)) * self._traces(_sorted(A, *rest))
+                total += self.trace_of(last) * self._traces(self._sorted(A, *rest))
             else:
-                total += self._traces(_sorted(A, (*B[1:-1], last + B[0]), *rest))
+                total += self._traces(self._sorted(A, (*B[1:-1], self.times(last, B[0])), *rest))
         for at, other in enumerate(rest):  # tr(W A) tr(W B) gives tr(W B A^T) + tr(W B^T A^T)
             without = rest[:at] + rest[at + 1 :]
             for k in range(len(other)):
                 B = other[k:] + other[:k]
-                total += self._traces(_sorted(_joined((*head, last), B), *without))
-                total += self._traces(_sorted(_joined((*head, last), _flipped(B)), *without))
+                total += self._traces(self._sorted(self._joined(words[0], B), *without))
+                total += self._traces(self._sorted(self._joined(words[0], self._flipped(B)), *without))
         return total
 
+    def _flipped(self, word: Word) -> Word:
+        return tuple(self.transposed(X) for X in reversed(word))
+
+    def _joined(self, A: Word, B: Word) -> Word:
+        """Return the word of W B A^T, A and B as letters with W between them."""
+        back = self._flipped(A)
+        return (*B[:-1], self.times(B[-1], back[0]), *back[1:])
+
+    def _sorted(self, *words: Word) -> tuple[Word, ...]:
+        least = (
+            min(w[k:] + w[:k] for w in (word, self._flipped(word)) for k in range(len(word)))
+            for word in words
+        )
+        return tuple(sorted(least, key=lambda w: (len(w), w), reverse=True))
+
+
+class Words(Stein):
+    """Words whose letters are products of these matrices."""
+
+    def __init__(self, matrices: Sequence[fmpq_mat], n: Any) -> None:
+        super().__init__(rational(n), add, _turned, self._trace_of)
+        self.matrices, self.d = list(matrices), matrices[0].nrows()
+        self.turned = [x.transpose() for x in matrices]
+        self._product = cache(self._multiplied)
+        self._trace = cache(lambda letter: trace(self._product(letter)))
+
     def _trace_of(self, letter: Letter) -> fmpq:
-        return trace(self._product(letter)) if letter else fmpq(self.d)
+        """Return the trace of the least of the cyclic turns of a product and its transpose: all have one."""
+        if not letter:
+            return fmpq(self.d)
+        return self._trace(min(x[k:] + x[:k] for x in (letter, _turned(letter)) for k in range(len(x))))
 
     def _multiplied(self, letter: Letter) -> fmpq_mat:
         if len(letter) > 1:
@@ -137,23 +170,3 @@ def stack_slope(A: Sequence[fmpq_mat], n: Any, layer: int, along: fmpq_mat) -> f
 
 def _turned(letter: Letter) -> Letter:
     return tuple((i, not transposed) for i, transposed in reversed(letter))
-
-
-def _flipped(word: Word) -> Word:
-    return tuple(_turned(letter) for letter in reversed(word))
-
-
-def _joined(A: Word, B: Word) -> Word:
-    """Return the word of W B A^T, A and B as letters with W between them."""
-    back = _flipped(A)
-    return (*B[:-1], B[-1] + back[0], *back[1:])
-
-
-def _least_turn(letter: Letter) -> Letter:
-    """Return the least of a product's cyclic turns and those of its transpose: all have one trace."""
-    return min((x[k:] + x[:k] for x in (letter, _turned(letter)) for k in range(len(x))), default=ONE)
-
-
-def _sorted(*words: Word) -> tuple[Word, ...]:
-    least = (min(w[k:] + w[:k] for w in (word, _flipped(word)) for k in range(len(word))) for word in words)
-    return tuple(sorted(least, key=lambda w: (len(w), w), reverse=True))

@@ -21,7 +21,7 @@ from icl.theory.giannou import inversion, polynomials
 from icl.theory.giannou.balls import greatest, positive
 from icl.theory.looped import normal, plane
 from icl.theory.looped.equal_steps import EqualSteps
-from icl.theory.looped.search import risk_of, value
+from icl.theory.looped.search import families
 from icl.theory.looped.tokens import paths_error, predicted, root, turned, whitened
 from icl.theory.one_layer import OneLayer, products
 from icl.theory.rationals import diagonal, identity, largest, matrix
@@ -280,24 +280,23 @@ def looped_rows():
     for n, L in ((1, 2), (2, 2), (2, 3)):
         total = by_definition(matrix([[a + h, -b], [b, a - h]]), n, L)
         yield f"plane {n} {L}", plane.risk(L, n, a, b, h), total
-        terms = plane.coefficients(L, n).items()
-        yield f"coefficients {n} {L}", sum(poly(a) * b**j * h**k for (j, k), poly in terms), total
+        yield f"coefficients {n} {L}", plane.at(plane.coefficients(L, n), a, b, h * h), total
     for d, n, L, planes in ((1, 2, 3, 0), (2, 2, 2, 1), (3, 1, 2, 1), (3, 2, 2, 1), (4, 1, 2, 2)):
         steps, scalar = EqualSteps(d, n, L), diagonal([a] * d)
         yield f"equal steps {d} {n} {L}", steps.polynomial(a), by_definition(scalar, n, L)
         yield (
             f"rotated {d} {n} {L}",
-            value(normal.rotated(d, n, L, planes), a, b),
+            plane.at(normal.rotated(d, n, L, planes), a, b),
             by_definition(turned(d, a, b, planes), n, L),
         )
         yield (
             f"risk of the search {d} {n} {L}",
-            risk_of(steps, a, b, planes),
-            value(normal.rotated(d, n, L, planes), a, b),
+            plane.at(families(steps)[planes], a, b),
+            plane.at(normal.rotated(d, n, L, planes), a, b),
         )
         yield (
             f"stretched {d} {n} {L}",
-            value(normal.stretched(d, n, L, 1), a, b),
+            plane.at(normal.stretched(d, n, L, 1), a, b),
             by_definition(diagonal([a + b] + [a] * (d - 1)), n, L),
         )
         if d > 1:

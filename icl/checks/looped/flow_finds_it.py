@@ -15,7 +15,7 @@ from flint import fmpq
 from icl.checks.looped.settings import LOWER_FROM, Plane
 from icl.checks.statement import Measured, setting
 from icl.errors import real
-from icl.theory.looped.plane import coefficients
+from icl.theory.looped.plane import at, coefficients
 from icl.theory.rationals import rational
 
 NEAR = fmpq(1, 100)  # a start that ends so near, relatively, has found it, and at least half must
@@ -61,8 +61,7 @@ class FlowFindsIt(Plane):
         """Return the exact risk of the matrix, in rationals, at which a start ends."""
         import numpy as np
 
-        from icl.theory.looped.descent import descend
-        from icl.theory.looped.weighted import plane_risk
+        from icl.theory.looped.descent import descend, plane_risk
 
         rng = Random(f"{self.seed} {k}")
         start_DD = self.init_std * np.array([[rng.gauss(), rng.gauss()], [rng.gauss(), rng.gauss()]])
@@ -73,5 +72,4 @@ class FlowFindsIt(Plane):
         """Turn A to a I + b J + h H: f is even in b, and in h, which enters by its square."""
         (p, q), (r, s) = ([rational(x) for x in row] for row in A)
         a, b, square = (p + s) / 2, (r - q) / 2, ((p - s) ** 2 + (q + r) ** 2) / 4
-        terms = coefficients(self.layers, self.context).items()
-        return sum((poly(a) * b**j * square ** (k // 2) for (j, k), poly in terms), fmpq(0))
+        return at(coefficients(self.layers, self.context), a, b, square)

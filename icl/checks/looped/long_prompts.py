@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from flint import arb
 
 from icl.checks.looped.settings import DEEP, Looped
-from icl.checks.statement import Blurred, Measured, setting
+from icl.checks.statement import Measured, setting
 from icl.theory.looped.equal_steps import EqualSteps
-from icl.theory.looped.long_prompts import last_change, limit_curvature, negative_from
+from icl.theory.looped.long_prompts import last_change, limit_curvature, negative_from, next_whole
 from icl.theory.roots import evaluate
 
 
@@ -31,9 +31,7 @@ class LongPrompts(Looped):
 
     def measure(self, m: Measured) -> None:
         limit, last = limit_curvature(self.layers), last_change(self.dim, self.layers)
-        if (whole := last.floor().unique_fmpz()) is None:
-            raise Blurred
-        first = EqualSteps(self.dim, int(whole) + 1, self.layers)
+        first = EqualSteps(self.dim, next_whole(last), self.layers)
         about = "the limit is negative at every d: no coefficient in powers of d - 2 is positive"
         m.true("at_every_dim", negative_from(limit, 2), about)
         m.number("limit_curvature", limit(self.dim), "the limit of n^(L-1) times the coefficient of b^2")

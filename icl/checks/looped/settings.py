@@ -8,11 +8,13 @@ from functools import cached_property
 from flint import arb, fmpq
 
 from icl.checks.prompts import Prompts
-from icl.checks.statement import Blurred, Measured, setting
+from icl.checks.statement import OPEN, Blurred, Measured, setting
 from icl.errors import InputError
 from icl.theory.looped import normal
 from icl.theory.looped.equal_steps import EqualSteps
+from icl.theory.looped.plane import coefficients
 from icl.theory.looped.search import Rotated, best_rotation
+from icl.theory.looped.symmetric import scalar_is_least
 from icl.theory.looped.tokens import paths_error, turned
 
 WIDE, DEEP = "a recursion over words takes minutes", "products of two traces of degree 16 take minutes"
@@ -83,3 +85,21 @@ class Searched(Looped):
             raise InputError(
                 f"check.layers={self.layers}: at most {normal.MOST_LAYERS} beyond check.dim=2; beyond, {WIDE}"
             )
+
+    def expected(self) -> str:
+        """Return whether some matrix is below every multiple of Sigma^-1."""
+        if self.dim == 1 or self.layers == 1:
+            return "fails"
+        first = LOWER_FROM.get((self.dim, self.layers), 8 * self.dim)
+        return "holds" if self.context >= first else "fails" if self.dim == self.layers == 2 else OPEN
+
+    def lower(self, found: bool) -> bool | None:
+        """Decide it, given whether one is found: in one dimension and at one layer the risk is convex."""
+        if found:
+            return True
+        if self.dim == 1 or self.layers == 1:
+            return False
+        plane = self.dim == self.layers == 2
+        if plane and scalar_is_least(coefficients(2, self.context), self.steps.optimum[0]):
+            return False
+        return None

@@ -53,7 +53,7 @@ class Shift(Plane):
             root = arb(stretch).sqrt()
             mean, apart = (root + 1 / root) / 2, (root - 1 / root) / 2
             rotation, scalar = (
-                at(terms, scale * a * mean, arb(scale * b), scale * a * apart)
+                at(terms, scale * a * mean, arb(scale * b), (scale * a * apart) ** 2)
                 for a, b in ((found.a, turn), (self.steps.optimum[0], fmpq(0)))
             )
             return 1 - rotation / scalar

@@ -13,7 +13,7 @@ from flint import fmpq
 from icl.checks.looped.settings import Looped
 from icl.checks.statement import Measured, setting
 from icl.theory.looped import normal
-from icl.theory.looped.search import value
+from icl.theory.looped.plane import at
 from icl.theory.roots import evaluate, is_positive, near
 
 FAST = 4  # layers up to which words take less than a second
@@ -36,8 +36,8 @@ class SymmetricOptimumIsScalar(Looped):
 
     def measure(self, m: Measured) -> None:
         step, least = self.steps.optimum
-        along_h, along_k = self.steps.eigenvalue_curvatures
-        schur = self.steps.symmetric_curvature - along_h
+        (_, along_k), (whole, along_h) = self.steps.curvatures(-1), self.steps.curvatures(1)
+        schur = whole - along_h
         about = "the coefficient of h^2 in the second inequality is positive at every a"
         m.true("convex", is_positive(along_h), about)
         about = "and so is the coefficient in the first, or the two sides agree"
@@ -46,7 +46,7 @@ class SymmetricOptimumIsScalar(Looped):
             a = near(step, 12)
             stretched = normal.stretched(self.dim, self.context, self.layers, 1)
             mean = self.steps.polynomial(a * (1 + fmpq(1, 2 * self.dim)))
-            excess = value(stretched, a, a / 2) / mean - 1
+            excess = at(stretched, a, a / 2) / mean - 1
             about = "risk of a matrix with one eigenvalue 3/2 of the others over that of its mean, less 1"
             m.positive("excess", excess, about)
         about = "the coefficient along an antisymmetric matrix in the second inequality"

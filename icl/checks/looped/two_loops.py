@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from icl.checks.statement import Blurred, Measured, Statement, setting
+from icl.checks.statement import Measured, Statement, setting
 from icl.theory.looped.equal_steps import EqualSteps
-from icl.theory.looped.long_prompts import last_change
+from icl.theory.looped.long_prompts import last_change, next_whole
 from icl.theory.looped.plane import coefficients
 from icl.theory.looped.symmetric import scalar_is_least
 from icl.theory.roots import evaluate
@@ -27,9 +27,7 @@ class TwoLoops(Statement):
 
     def measure(self, m: Measured) -> None:
         change = last_change(2, 2)
-        if (whole := change.floor().unique_fmpz()) is None:
-            raise Blurred
-        found = int(whole)
+        found = next_whole(change) - 1
         about = "the largest n with a symmetric minimiser, less the one that is stated"
         m.zero("last", found - self.last, about)
         m.number("last_change", change, "the largest real n at which the coefficient of b^2 changes its sign")

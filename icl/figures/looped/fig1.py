@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from icl.figures.claims import Claim, exact
 from icl.figures.figure import Panels, Records
-from icl.figures.looped.loops import Loops, added
+from icl.figures.looped.loops import ROUNDING, Loops, added
 from icl.figures.style import BLUE, GREEN, GREY, ORANGE, log_axis, shared_legend
 
 SERIES = {
@@ -13,7 +13,6 @@ SERIES = {
     "best_NL": ("one layer, best $A$", BLUE, "o-"),
     "separate_NL": ("L layers", GREEN, "^--"),
 }
-ROUNDING = 1e-9
 
 
 class Fig1(Loops):

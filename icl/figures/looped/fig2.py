@@ -16,16 +16,14 @@ from matplotlib.colors import Normalize
 from icl.errors import InputError, rising
 from icl.figures.claims import Claim, exact
 from icl.figures.figure import Figure, Layout, Panels, Records
-from icl.figures.looped.loops import added, best_rotation
+from icl.figures.looped.loops import ROUNDING, added, gains
 from icl.figures.runner import Runner
 from icl.figures.style import ON_DARK, ON_LIGHT, entry_text, figure_of, outline
-from icl.progress import track
 from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.looped.normal import MOST_LAYERS
 from icl.theory.looped.plane import MAX_LAYERS
 
 MAX_DIM = 20
-ROUNDING = 1e-9
 
 
 @dataclass(eq=False)
@@ -50,12 +48,9 @@ class Fig2(Figure):
         named = {"dims_C": self.dims, "contexts_N": self.contexts, "loops_L": self.loops}
         cells = [EqualSteps(*cell) for cell in product(*named.values())]
         shape = [len(values) for values in named.values()]
-        gains = [
-            1 - float(best_rotation(one).risk) / one.least_risk for one in track(cells, "cells", len(cells))
-        ]
         return {
             **{name: np.array(values) for name, values in named.items()},
-            "gain_CNL": np.reshape(gains, shape),
+            "gain_CNL": np.reshape(gains(cells), shape),
             "sign_CNL": np.reshape([one.curvature_sign() for one in cells], shape),
         }
 

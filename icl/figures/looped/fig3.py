@@ -14,16 +14,15 @@ from icl.errors import InputError, whole
 from icl.figures.arrays import metric
 from icl.figures.claims import Claim, all_of, exact
 from icl.figures.figure import Figure, Layout, Panels, Records
-from icl.figures.looped.loops import best_rotation
 from icl.figures.runner import Runner
 from icl.figures.style import BLUE, GREY, ORANGE, RED, band, exact_line, log_axis, points, step_axis
 from icl.figures.training import TrainingSettings
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks.linear_regression import linear_regression
-from icl.theory.looped.descent import descend
+from icl.theory.looped.descent import descend, plane_risk
 from icl.theory.looped.equal_steps import EqualSteps
-from icl.theory.looped.weighted import plane_risk
+from icl.theory.looped.search import best_rotation
 from icl.training.load import restored
 
 
@@ -67,7 +66,7 @@ class Fig3(Figure):
             "best_a": np.array(float(best.a)),
             "best_b": np.array(float(best.b)),
             "best_risk": np.array(float(best.risk)),
-            "trained_risk_R": np.array([rule.value(A_DD) for A_DD in white_RDD]),
+            "trained_risk_R": np.array([rule.with_gradient(A_DD)[0] for A_DD in white_RDD]),
             "real_RD": eigenvalues_RD.real,
             "imag_RD": eigenvalues_RD.imag,
             "random_risk_T": descend(rule, random_DD, self.steps)[1],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from icl.figures.claims import Claim, exact
 from icl.figures.figure import Panels, Records
-from icl.figures.looped.loops import Loops, added
+from icl.figures.looped.loops import ROUNDING, Loops, added
 from icl.figures.style import BLUE, GREEN, ORANGE, exact_curve, log_axis, shared_legend
 
 SHOWN = {2: ORANGE, 3: BLUE, 4: GREEN}  # loops in training
@@ -33,11 +33,12 @@ class Fig4(Loops):
         arrays = records["exact"].weights
         loops = arrays["loops_L"].tolist()
         ratio_NLM = arrays["best_again_NLM"] / arrays["scalar_again_NLM"] - 1
+        gain_NL = 1 - arrays["best_NL"] / arrays["scalar_NL"]
         excess = {
             f"n = {n}, L = {L}": float(ratio_NLM[i, loops.index(L), L - 1 : L + FURTHER].max())
             for i, n in enumerate(arrays["contexts_N"])
             for L in SHOWN
-            if L in loops and arrays["b_NL"][i, loops.index(L)] > 0
+            if L in loops and gain_NL[i, loops.index(L)] > ROUNDING
         }
         growth_M = arrays["best_again_NLM"][0, loops.index(min(2, loops[-1]))]
         return [

@@ -14,10 +14,9 @@ from matplotlib import colormaps
 from icl.errors import reals, rising, whole
 from icl.figures.claims import Claim, exact, sampled
 from icl.figures.figure import Figure, Layout, Panels, Records
-from icl.figures.looped.loops import added, best_rotation
+from icl.figures.looped.loops import added, gains
 from icl.figures.runner import Runner
 from icl.figures.style import GREY, exact_line, shared_legend
-from icl.progress import track
 from icl.random import generator
 from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.looped.limit import best_turn
@@ -54,13 +53,10 @@ class Fig5(Figure):
         G_DD, turn_DD = T_DD @ T_DD.T / n, (Z_DD - Z_DD.T) / np.sqrt(2 * n)
         spectra = [np.linalg.eigvals(np.eye(d) - (np.eye(d) + k * turn_DD).T @ G_DD) for k in self.sizes]
         cells = [EqualSteps(2, n, L) for n in self.contexts for L in self.loops]
-        gains = [
-            1 - float(best_rotation(one).risk) / one.least_risk for one in track(cells, "cells", len(cells))
-        ]
         return {
             "contexts_N": np.array(self.contexts),
             "loops_L": np.array(self.loops),
-            "gain_NL": np.reshape(gains, (len(self.contexts), len(self.loops))),
+            "gain_NL": np.reshape(gains(cells), (len(self.contexts), len(self.loops))),
             "limit_L": np.array([1 - float(best_turn(L)[1]) for L in self.loops]),
             "sizes_K": np.array(self.sizes),
             "eigenvalues_KD": np.array(spectra) * np.sqrt(n / d),

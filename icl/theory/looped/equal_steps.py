@@ -15,7 +15,7 @@ from math import comb
 from flint import arb, ctx, fmpq, fmpq_poly
 
 from icl.theory.roots import evaluate, least
-from icl.theory.wishart import best_polynomial, product_moment, trace_moment
+from icl.theory.wishart import best_polynomial, covariance_moments, product_moment
 
 BITS = (64, 128, 256, 512, 1024)
 
@@ -31,8 +31,7 @@ class EqualSteps:
     @cached_property
     def moments(self) -> list[fmpq]:
         """E tr G^k."""
-        degrees = range(2 * self.layers + 2)
-        return [fmpq(trace_moment(k, self.dim, self.context), self.context**k) for k in degrees]
+        return covariance_moments(self.dim, self.context, 2 * self.layers + 2)
 
     @cached_property
     def polynomial(self) -> fmpq_poly:
@@ -63,10 +62,6 @@ class EqualSteps:
     def least_risk(self) -> float:
         return self.as_floats[1]
 
-    def risk(self, a: float) -> float:
-        """f(a I), the alternating sum in rationals."""
-        return float(arb(self.polynomial(fmpq(*a.as_integer_ratio()))))
-
     @cached_property
     def separate_risk(self) -> fmpq:
         """Return the least risk of L layers a_l I that may differ: E tr q(G)^2 over all polynomials q, q(0) =
@@ -76,25 +71,31 @@ class EqualSteps:
     @cached_property
     def antisymmetric_curvature(self) -> fmpq_poly:
         """Return c(a) with f(a I + b K) = f(a I) + c(a) b^2 + O(b^4), K antisymmetric of Frobenius norm 1."""
-        d = self.dim
-        return self._curvature(-1, fmpq(1, d * (d - 1)), fmpq(0)) if d > 1 else fmpq_poly()
+        return self.curvatures(-1)[0]
 
     @cached_property
     def symmetric_curvature(self) -> fmpq_poly:
         """Return c(a) with f(a I + h H) = f(a I) + c(a) h^2 + O(h^3), H symmetric of trace 0 and norm 1."""
-        d = self.dim
-        if d == 1:
-            return fmpq_poly()
-        off = fmpq(1, (d - 1) * (d + 2))
-        return self._curvature(1, off, 2 * off * fmpq(d - 1, d))
+        return self.curvatures(1)[0]
 
-    @cached_property
-    def eigenvalue_curvatures(self) -> tuple[fmpq_poly, fmpq_poly]:
-        """Return the same coefficients of E tr (I - A G)^(2L), the sum over eigenvalues: along H, along K."""
-        d = self.dim
-        off, skew = fmpq(1, (d - 1) * (d + 2)), fmpq(1, d * (d - 1))
-        along_h = self._of_eigenvalues(off, 2 * off * fmpq(d - 1, d))
-        return along_h, self._of_eigenvalues(-skew, fmpq(0))
+    def curvatures(self, sign: int) -> tuple[fmpq_poly, fmpq_poly]:
+        """Return c(a) along X of norm 1 and trace 0 with X^T = sign X, and that of E tr (I - A G)^(2L).
+
+        With m = 1 - a g for an eigenvalue g of G and h_k the sum of m_p^i m_q^(k-1-i), the second is that of
+        the eigenvalues alone, L X_pq X_qp g_p g_q h_(2L-1), and the first has X_pq^2 (g_p - sign g_q)^2 h_L^2
+        / 2 beside it. In the eigenbasis of G, which is Haar, E X_pq^2 is `off` and E X_pp^2 is `on`.
+        """
+        d, L = self.dim, self.layers
+        if d == 1:
+            return fmpq_poly(), fmpq_poly()
+        off = fmpq(1, (d - 1) * (d + 1 + sign))
+        on = (1 - d * (d - 1) * off) / d
+        top = 2 * L - 2
+        squared = [min(k, top - k) + 1 for k in range(top + 1)]  # of h_L
+        diagonal = fmpq_poly([(-1) ** k * comb(top, k) * self.moments[k + 2] for k in range(top + 1)])
+        eigenvalues = L * (sign * off * self._pairs([1] * (top + 1), 1, 1) + (top + 1) * on * diagonal)
+        gap = off * (self._pairs(squared, 0, 2) - sign * self._pairs(squared, 1, 1))
+        return eigenvalues + gap, eigenvalues
 
     def curvature_sign(self) -> int:
         """Return the sign of `antisymmetric_curvature` at the best a, 0 where no ball can tell it."""
@@ -105,42 +106,15 @@ class EqualSteps:
                     return 1 if there > 0 else -1
         return 0
 
-    def _curvature(self, transposed: int, off: fmpq, diagonal: fmpq) -> fmpq_poly:
-        """Return the coefficient of the second order along X with X^T = transposed X.
-
-        With m = 1 - a g for an eigenvalue g of G, the first-order term of M^L is X_pq g_q h, h the sum of
-        m_p^i m_q^(L-1-i), and the second-order term's part along M_0^L is X_pq X_qp g_p g_q m_p^L dh/dm_p.
-        In the eigenbasis of G, which is Haar, E X_pq^2 is `off` and E X_pp^2 is `diagonal`.
-        """
-        L = self.layers
-        total = [fmpq(0)] * (2 * L - 1)
-        for i in range(L):
-            for k in range(L):
-                self._add(total, (i + k, 2 * L - 2 - i - k), (0, 2), off)
-        for j in range(L - 1):
-            self._add(total, (2 * L - 2 - j, j), (1, 1), 2 * transposed * (L - 1 - j) * off)
-        return fmpq_poly(total) + self._on_diagonal(diagonal)
-
-    def _of_eigenvalues(self, off: fmpq, diagonal: fmpq) -> fmpq_poly:
-        """Return L sum_i tr M^i X G M^(2L-2-i) X G, where E X_pq X_qp is `off`."""
-        L, total = self.layers, [fmpq(0)] * (2 * self.layers - 1)
-        for i in range(2 * L - 1):
-            self._add(total, (i, 2 * L - 2 - i), (1, 1), L * off)
-        return fmpq_poly(total) + self._on_diagonal(diagonal)
-
-    def _on_diagonal(self, diagonal: fmpq) -> fmpq_poly:
-        """Return L (2L - 1) E sum_p g_p^2 m_p^(2L-2) times E X_pp^2."""
-        top, ways = 2 * self.layers - 2, self.layers * (2 * self.layers - 1) * diagonal
-        return fmpq_poly([(-1) ** k * comb(top, k) * ways * self.moments[k + 2] for k in range(top + 1)])
-
-    def _add(self, total: list[fmpq], of_m: tuple[int, int], of_g: tuple[int, int], count: fmpq) -> None:
-        """Add count E sum_(p != q) m_p^i m_q^j g_p^s g_q^t with (i, j) = of_m and (s, t) = of_g."""
-        for k in range(of_m[0] + 1):
-            for m in range(of_m[1] + 1):
-                signed = (-1) ** (k + m) * comb(of_m[0], k) * comb(of_m[1], m) * count
-                total[k + m] += signed * self._pairs(k + of_g[0], m + of_g[1])
-
-    def _pairs(self, i: int, j: int) -> fmpq:
-        """E sum over p != q of g_p^i g_q^j."""
-        d, n = self.dim, self.context
-        return fmpq(product_moment((i, j), d, n) - product_moment((i + j,), d, n), n ** (i + j))
+    def _pairs(self, counts: list[int], s: int, t: int) -> fmpq_poly:
+        """E sum_(p != q) g_p^s g_q^t sum_k count_k m_p^k m_q^(2L-2-k), a polynomial in a."""
+        d, n, top = self.dim, self.context, len(counts) - 1
+        total = [fmpq(0)] * len(counts)
+        for k, count in enumerate(counts):
+            for i in range(k + 1):
+                for j in range(top - k + 1):
+                    powers = (i + s, j + t)
+                    pair = product_moment(powers, d, n) - product_moment((sum(powers),), d, n)
+                    signed = (-1) ** (i + j) * comb(k, i) * comb(top - k, j) * count
+                    total[i + j] += fmpq(signed * pair, n ** sum(powers))
+        return fmpq_poly(total)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from flint import Ordering, arb, fmpq, fmpq_mpoly_ctx, fmpq_poly
+from flint import Ordering, arb, fmpq, fmpq_mat, fmpq_mpoly_ctx, fmpq_poly
 
+from icl.theory.blurred import Blurred
 from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.roots import real_roots
 
@@ -63,35 +64,28 @@ def last_change(dim: int, layers: int) -> arb:
     It is d, or the largest real root of the resultant in a of df(aI)/da and c(a).
     For real n > d - 1 Wishart's law exists and f(aI) is strictly convex in a, so that a* moves continuously.
     """
-    steps = {n: EqualSteps(dim, n, layers) for n in nodes(layers)}
-    f0 = in_both(layers, {n: one.polynomial for n, one in steps.items()})
-    c = in_both(layers, {n: one.antisymmetric_curvature for n, one in steps.items()})
-    resultant = in_context(f0.derivative("a").resultant(c, "a"))
+    nodes = [EqualSteps(dim, n, layers) for n in range(1, 2 * layers + 2)]
+    slope = in_both([one.polynomial.derivative() for one in nodes], layers)
+    resultant = slope.resultant(in_both([one.antisymmetric_curvature for one in nodes], layers), "a")
     if resultant == 0:
         raise AssertionError(f"d = {dim}, L = {layers}: df/da and c have a factor in common at every n")
-    return max([arb(dim), *real_roots(resultant)], key=float)
+    coefficients = {int(power): value for (_, power), value in resultant.terms()}
+    in_n = fmpq_poly([coefficients.get(i, fmpq(0)) for i in range(max(coefficients) + 1)])
+    return max([arb(dim), *real_roots(in_n)], key=float)
 
 
-def nodes(layers: int) -> range:
-    """Return context lengths, one more than the degree in n of n^2L times a mean of degree 2L."""
-    return range(1, 2 * layers + 2)
+def next_whole(x: arb) -> int:
+    """Return the least integer above x."""
+    if (below := x.floor().unique_fmpz()) is None:
+        raise Blurred
+    return int(below) + 1
 
 
-def in_both(layers: int, values: dict[int, fmpq_poly]) -> Any:
-    """Return n^2L times a polynomial in a, given at each node, as one in a and n."""
+def in_both(values: list[fmpq_poly], layers: int) -> Any:
+    """Return n^2L times a polynomial in a, given at n = 1, 2, .., 2L + 1, as one in a and n."""
+    count, width = len(values), max(value.length() for value in values)
+    powers = fmpq_mat([[fmpq(n) ** k for k in range(count)] for n in range(1, count + 1)])
+    rows = [[n ** (2 * layers) * value[i] for i in range(width)] for n, value in enumerate(values, 1)]
     a, n = RING.gens()
-    total = RING.constant(0)
-    for node, value in values.items():
-        basis, scale = RING.constant(1), fmpq(1, node ** (2 * layers))
-        for other in values:
-            if other != node:
-                basis, scale = basis * (n - other), scale * (node - other)
-        for power, entry in enumerate(value.coeffs()):
-            total += basis * a**power * (entry / scale)
-    return total
-
-
-def in_context(poly: Any) -> fmpq_poly:
-    """Return a polynomial of the ring without a as one in n."""
-    degrees = {int(powers[1]): value for powers, value in poly.terms()}
-    return fmpq_poly([degrees.get(i, fmpq(0)) for i in range(max(degrees, default=-1) + 1)])
+    solved = powers.solve(fmpq_mat(rows)).tolist()
+    return sum((c * a**i * n**k for k, row in enumerate(solved) for i, c in enumerate(row)), RING.constant(0))

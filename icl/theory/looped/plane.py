@@ -8,11 +8,10 @@ even in b and h.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from flint import Ordering, arb, fmpq, fmpq_mpoly_ctx, fmpq_poly
+from flint import Ordering, fmpq, fmpq_mpoly_ctx, fmpq_poly
 
 from icl.theory.roots import evaluate
 
@@ -39,9 +38,9 @@ def risk(layers: int, context: int, a: fmpq, b: fmpq | int = 0, h: fmpq | int = 
     return sum((c * _mean(context, *map(int, powers[3:])) for powers, c in terms), fmpq(0))
 
 
-def at(terms: Mapping[tuple[int, int], fmpq_poly], a: arb, b: arb, h: arb | int = 0) -> arb:
-    """Return the sum of the terms at balls."""
-    return sum((evaluate(poly, a) * b**j * arb(h) ** k for (j, k), poly in terms.items()), arb(0))
+def at(terms: Terms, a: Any, b: Any, square: Any = 0) -> Any:
+    """Return the sum of the terms at rationals or balls, `square` that of h."""
+    return sum((evaluate(poly, a) * b**j * square ** (k // 2) for (j, k), poly in terms.items()), 0 * a)
 
 
 @cache

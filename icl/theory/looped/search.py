@@ -3,10 +3,11 @@ exactly."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
-from flint import arb, ctx, fmpq
+from flint import arb, arb_poly, ctx, fmpq
 
 from icl.theory.looped import normal, plane
 from icl.theory.looped.equal_steps import EqualSteps
@@ -25,22 +26,23 @@ class Rotated:
     risk: fmpq
 
 
-def families(steps: EqualSteps) -> Iterator[tuple[int, plane.Terms]]:
-    """Yield f(a I + b K) by the number of planes of K."""
+@cache
+def families(steps: EqualSteps) -> dict[int, plane.Terms]:
+    """Return f(a I + b K) by the number of planes of K."""
     d, n, L = steps.dim, steps.context, steps.layers
+    found = {0: {(0, 0): steps.polynomial}}
     if d == 2:
-        yield 1, {at: poly for at, poly in plane.coefficients(L, n).items() if at[1] == 0}
-    else:
-        yield from ((planes, normal.rotated(d, n, L, planes)) for planes in range(1, d // 2 + 1))
+        return found | {1: {at: poly for at, poly in plane.coefficients(L, n).items() if at[1] == 0}}
+    return found | {planes: normal.rotated(d, n, L, planes) for planes in range(1, d // 2 + 1)}
 
 
 def best_rotation(steps: EqualSteps) -> Rotated:
     """Return the best one found, to all digits that balls have."""
-    scalar = Rotated(a := near(steps.optimum[0], ctx.prec // 4), fmpq(0), 0, steps.polynomial(a))
-    found = [scalar]
-    for planes, terms in families(steps):
-        a, b = (near(x, ctx.prec // 4) for x in lowest(terms, steps.optimum[0]))
-        found.append(Rotated(a, abs(b), planes, value(terms, a, b)))
+    found, best = [], steps.optimum[0]
+    for planes, terms in families(steps).items():
+        where = lowest(terms, best) if planes else (best, arb(0))
+        a, b = (near(x, ctx.prec // 4) for x in where)
+        found.append(Rotated(a, abs(b), planes, plane.at(terms, a, b)))
     return min(found, key=lambda one: one.risk)
 
 
@@ -49,30 +51,25 @@ def rounded(steps: EqualSteps, found: Rotated, enough: Callable[[Rotated], bool]
     one = found
     for digits in (*DIGITS, ctx.prec // 4):
         a, b = (fmpq(round(x * 10**digits), 10**digits) for x in (found.a, found.b))
-        one = Rotated(a, b, found.planes, risk_of(steps, a, b, found.planes))
+        one = Rotated(a, b, found.planes, plane.at(families(steps)[found.planes], a, b))
         if enough(one):
             break
     return one
-
-
-def risk_of(steps: EqualSteps, a: fmpq, b: fmpq, planes: int) -> fmpq:
-    if planes == 0 or b == 0:
-        return steps.polynomial(a)
-    return value(dict(families(steps))[planes], a, b)
 
 
 def lowest(terms: plane.Terms, a: arb) -> tuple[arb, arb]:
     """Return where the sum of poly(a) b^j is least on a grid that shrinks around the best point so far."""
     bits = ctx.prec
     with ctx.workprec(4 * bits):  # the risk may be 10^-18 of the terms of its polynomial
+        polys = [(j, arb_poly(poly)) for (j, _), poly in terms.items()]
+
+        def height(at: tuple[arb, arb]) -> arb:
+            return sum((poly(at[0]) * at[1] ** j for j, poly in polys), arb(0)).mid()
+
         a, b, width = a.mid(), arb(0.5), arb(0.5)
         for _ in range(2 * bits):
             steps = [width * k / 2 for k in range(-2, 3)]
             tried = [(a + s, b + t) for s in steps for t in steps]
-            a, b = min(tried, key=lambda at: plane.at(terms, *at).mid())
+            a, b = min(tried, key=height)
             a, b, width = a.mid(), b.mid(), width * 3 / 4
         return a, b
-
-
-def value(terms: plane.Terms, a: fmpq, b: fmpq) -> fmpq:
-    return sum((poly(a) * b**j for (j, _), poly in terms.items()), fmpq(0))

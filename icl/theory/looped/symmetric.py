@@ -8,11 +8,6 @@ from icl.theory.looped.plane import Terms
 from icl.theory.roots import is_positive, near, real_roots
 
 
-def symmetric_are_above(terms: Terms) -> bool:
-    """Return whether each coefficient of h^2, h^4, .. in f(a I + h H) is positive for every a."""
-    return all(is_positive(poly) for (b, h), poly in terms.items() if b == 0 and h > 0)
-
-
 def scalar_is_least(terms: Terms, best: arb) -> bool:
     """Return whether it is certain, at two layers, that no matrix is below the best multiple of I.
 
@@ -20,7 +15,7 @@ def scalar_is_least(terms: Terms, best: arb) -> bool:
     k2), which is at least f0 where f1 >= 0 and f0 - f1^2 / (4 e) elsewhere; that must stay above the risk at
     a rational near the best a.
     """
-    if not symmetric_are_above(terms):
+    if not all(is_positive(poly) for (b, h), poly in terms.items() if b == 0 and h > 0):
         return False
     f0, f1 = terms[0, 0], terms[2, 0]
     f2, k2, c = (terms.get(at, fmpq_poly())(0) for at in ((4, 0), (0, 4), (2, 2)))

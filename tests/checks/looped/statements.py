@@ -57,7 +57,7 @@ ODD = [
     Odd("looped/flow_finds_it", {"context": 14, "layers": 2, "starts": 1, "steps_taken": 300}, "undecided"),
 ]
 MUTANTS = [
-    Mutant("looped/minimiser_symmetric", "if below:", "if not below:", "undecided"),
+    Mutant("looped/minimiser_symmetric", "else not lower", "else lower", "holds"),
     Mutant("looped/minimiser_symmetric", "(wrong) / lowest - 1", "(found.a) / lowest - 2", "undecided"),
     Mutant("looped/gain", "gain > 0", "gain > 1", "undecided"),
     Mutant("looped/gain", "(wrong) / least", "(wrong) / least / 2", "undecided"),
