@@ -15,7 +15,6 @@ matrix, F rank of the query's second moment, E rank of E[G (x) G].
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,6 +26,7 @@ from icl.tasks.moment_tensors import moment_tensors
 
 MAX_WIDTH = 64  # E[G (x) G] has P^4 entries: 134 MB at 64
 EPSILON = torch.finfo(torch.float64).eps
+ROUNDS, IMPROVEMENT = 2000, 1e-13  # of alternating least squares: at most, and when to stop
 RANK_TOLERANCE = 1e-13  # eigenvalues below this share of the largest count as zero
 
 
@@ -62,8 +62,6 @@ class HeadsOptimum:
     gap: float
     b_HP: Tensor
     a_HKP: Tensor
-    values_of_restarts: tuple[float, ...]
-    converged: bool
 
 
 class SymmetricSpace:
@@ -307,40 +305,28 @@ class QuadraticRisk:
 
     def best_with_values(self, b_HP: Tensor) -> HeadsOptimum:
         """Return the exact best keys a_HKP at given value directions b_h: one least-squares problem."""
-        _check_values(b_HP, b_HP.shape[0], self.space.width)
+        H, P = len(b_HP), self.space.width
+        if H < 1 or b_HP.shape != (H, P):
+            raise ValueError(f"b_HP has shape {tuple(b_HP.shape)}: must be {max(H, 1)} x {P}")
         bound, goal = self._bound_and_goal()
         centred_HP = b_HP @ self._J
         a_HKP = self._form.best_keys(self.space.products(centred_HP), goal)
         gap = self._gap(centred_HP, a_HKP, goal)
-        return HeadsOptimum(bound + gap, gap, b_HP, self._keys(a_HKP), (bound + gap,), converged=True)
+        return HeadsOptimum(bound + gap, gap, b_HP, self._keys(a_HKP))
 
-    def best_with_heads(
-        self,
-        heads: int,
-        rng: np.random.Generator,
-        restarts: int = 8,
-        iterations: int = 2000,
-        tolerance: float = 1e-13,
-        starts: Sequence[Tensor] = (),
-    ) -> HeadsOptimum:
+    def best_with_heads(self, heads: int, rng: np.random.Generator, restarts: int = 8) -> HeadsOptimum:
         """Best risk found with H heads: alternating least squares over (b, a) from random starts.
 
-        `starts` are further b_HP to start from, in addition to the `restarts` random ones.
         R(X) = bound + ||whiten(X - X_best)||^2, so the answer is never below the bound. A restart ends when
-        one round improves the gap by less than `tolerance` of the risk at X = 0. Best of the restarts, not
+        one round improves the gap by less than IMPROVEMENT of the risk at X = 0. Best of the restarts, not
         a proof of optimality.
         """
         if heads < 1 or restarts < 1:
             raise ValueError(f"heads={heads}, restarts={restarts}: must both be at least 1")
-        for b_HP in starts:
-            _check_values(b_HP, heads, self.space.width)
         bound, goal = self._bound_and_goal()
-        stop = tolerance * self.constant
-        begun = [*(self._start(heads, rng) for _ in range(restarts)), *(b_HP @ self._J for b_HP in starts)]
-        runs = [self._alternate(b_HP, goal, iterations, stop) for b_HP in begun]
-        gap, b_HP, a_HKP, converged = min(runs, key=lambda run: run[0])
-        values = tuple(sorted(bound + run[0] for run in runs))
-        return HeadsOptimum(bound + gap, gap, b_HP @ self._J_inverse, self._keys(a_HKP), values, converged)
+        runs = [self._alternate(self._start(heads, rng), goal) for _ in range(restarts)]
+        gap, b_HP, a_HKP = min(runs, key=lambda run: run[0])
+        return HeadsOptimum(bound + gap, gap, b_HP @ self._J_inverse, self._keys(a_HKP))
 
     def _minimum(self, x_KS: Tensor, smallest: float) -> tuple[float, float]:
         """Return the risk at the solution x of M x = m, and what rounding can make of the least risk."""
@@ -381,19 +367,17 @@ class QuadraticRisk:
     def _start(self, heads: int, rng: np.random.Generator) -> Tensor:
         return torch.from_numpy(rng.standard_normal((heads, self.space.width)))
 
-    def _alternate(
-        self, b_HP: Tensor, goal: Tensor, iterations: int, stop: float
-    ) -> tuple[float, Tensor, Tensor, bool]:
+    def _alternate(self, b_HP: Tensor, goal: Tensor) -> tuple[float, Tensor, Tensor]:
         gap = float("inf")
-        for _ in range(iterations):
+        for _ in range(ROUNDS):
             # The split of scale between b and a is free: orthonormal b keep the design well conditioned.
             b_HP = _orthonormal_rows(b_HP)
             a_HKP = self._form.best_keys(self.space.products(b_HP), goal)
             b_HP = self._best_values(a_HKP, goal)
             before, gap = gap, self._gap(b_HP, a_HKP, goal)
-            if before - gap <= stop:
-                return gap, b_HP, a_HKP, True
-        return gap, b_HP, a_HKP, False
+            if before - gap <= IMPROVEMENT * self.constant:
+                break
+        return gap, b_HP, a_HKP
 
     def _best_values(self, a_HKP: Tensor, goal: Tensor) -> Tensor:
         H, _, P = a_HKP.shape
@@ -581,11 +565,6 @@ def _least_squares(design: Tensor, goal: Tensor) -> Tensor:
     values: with torch's pivoted QR (gelsy) the answers here were far from the minimum.
     """
     return torch.linalg.lstsq(design, goal, rcond=1e-11, driver="gelsd").solution
-
-
-def _check_values(b_HP: Tensor, heads: int, width: int) -> None:
-    if heads < 1 or b_HP.shape != (heads, width):
-        raise ValueError(f"b_HP has shape {tuple(b_HP.shape)}: must be {max(heads, 1)} x {width}")
 
 
 def _check_regression(
