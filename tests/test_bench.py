@@ -1,5 +1,6 @@
 """Tests that scripts/bench compares the same work, and runs."""
 
+import importlib
 import runpy
 import subprocess
 import sys
@@ -7,6 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from icl.kernel import library
 
@@ -33,14 +36,38 @@ def test_both_take_the_same_step(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (("kernel.py", "--batch", "40", "--repeats", "1", "--only", "eq. (11)"), "eq. (11), expected"),
         (("train.py", "experiment=ahn/theorem3", "scale=smoke", "--repeats", "1"), "exact_risk: eager"),
-        pytest.param(
-            ("sweep.py", "train.batch=8", "train.steps=10", "--jobs", "1"),
-            "64 jobs",
-            marks=pytest.mark.slow,
-        ),
     ],
 )
 def test_the_scripts_run(words: tuple[str, ...], told: str) -> None:
     command = [sys.executable, str(BENCH / words[0]), *words[1:]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and told in done.stdout, done.stderr
+
+
+def jobs_of(words: tuple[str, ...]) -> int:
+    overrides = OverridesParser.create().parse_overrides([word for word in words if "=" in word])
+    return len(BasicSweeper.split_arguments(overrides, None)[0])
+
+
+def test_a_sweep_is_compared_with_as_many_jobs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Stand in for `icl train -m`: a job takes 2 s of wall and 3 s of CPU beyond 10 and 20 s of starting."""
+    monkeypatch.syspath_prepend(str(BENCH))
+    timing = importlib.import_module("timing")
+    asked = []
+
+    def train(folder: str, *words: str) -> tuple[dict, tuple[float, float]]:
+        asked.append(words)
+        jobs = jobs_of(words)
+        vectorized = "hydra/launcher=vectorized" in words
+        return {"failed": 0}, (6.8, 13.0) if vectorized else (10.0 + 2 * jobs, 20.0 + 3 * jobs)
+
+    monkeypatch.setattr(timing, "icl_in", train)
+    monkeypatch.setattr(sys, "argv", ["sweep.py", "train.steps=5"])
+    runpy.run_path(str(BENCH / "sweep.py"), run_name="__main__")
+    assert [jobs_of(words) for words in asked] == [64, 1, 5]
+    assert all(words[-1] == "train.steps=5" for words in asked)
+    wall, cpu = capsys.readouterr().out.splitlines()
+    assert "wall: 20.3 times as fast; vectorized 6.8 s, basic 138.0 s (2.00 s a job)" in wall
+    assert "CPU: 16.3 times as fast; vectorized 13.0 s, basic 212.0 s (3.00 s a job)" in cpu
