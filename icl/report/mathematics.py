@@ -22,38 +22,19 @@ _ATTRIBUTES = {
     "maxsize", "linethickness", "mathvariant", "columnalign", "rowspacing", "columnspacing", "width",
     "lspace", "rspace", "movablelimits", "largeop", "symmetric",
 }  # fmt: skip
-_GREEK = {
-    **{name: f"\\{name}" for name in (
-        "Sigma", "Lambda", "Delta", "Phi", "alpha", "beta", "gamma", "delta", "eta", "theta", "kappa",
-        "lambda", "mu", "rho", "sigma", "tau", "phi",
-    )},
-    "eps": r"\varepsilon",
-}  # fmt: skip
-_RELATIONS = {
-    "<=": "\N{LESS-THAN OR EQUAL TO}",
-    ">=": "\N{GREATER-THAN OR EQUAL TO}",
-    "!=": "\N{NOT EQUAL TO}",
-    "+-": "\N{PLUS-MINUS SIGN}",
-    "->": "\N{RIGHTWARDS ARROW}",
-}
-_RAISED = {"T": r"\top", "-T": r"-\top"}
-_PLAIN_RAISED = str.maketrans({"T": "\N{DOWN TACK}", "-": "\N{MINUS SIGN}"})
-_INDEX = r"\((?:[^()\s]|\s[+-]\s)*\)|\{(?:[^{}]|\{[^{}]*\})*\}"
+_GREEK = "Sigma Lambda Delta Phi alpha beta gamma delta eta theta kappa lambda mu rho sigma tau phi eps"
+_LETTERS = dict(zip(_GREEK.split(), "ΣΛΔΦαβγδηθκλμρστφε", strict=True))
+_SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠", "+-": "±", "->": "→"}
+_INDEX = r"(\([^()\s]*\)|\{[^{}]*\}|-?1/2|-?\d+|-?[A-Za-z]\w?|\*|max|min)(?!\w)"
+_CODE = re.compile(  # `...`, KEY=VALUE, and names with an underscore
+    r"`[^`]+`|(?<![\w.])[A-Za-z_][\w.]+=[^\s,;)]*[^\s,;).]"
+    rf"|(?<![\w.])(?!(?:{'|'.join(_LETTERS)})_)[A-Za-z]{{2,}}\w*_\w{{2,}}"
+)
+_NAMED = re.compile(rf"(?<![\w.])({'|'.join(_LETTERS)})(?![A-Za-z0-9=]|\.\w)|(?<!\S)(<=|>=|!=|\+-|->)(?=\s)")
 _TYPED = re.compile(
-    rf"""
-      (?P<code> `[^`]+` | (?<![\w.]) [A-Za-z_][\w.]+ = [^\s,;)]*[^\s,;).] )
-    | (?P<digits> (?<![\w.]) -?\d+(?:\.\d+)? ) e(?P<power> [+-]?\d+ ) (?!\w)
-    | (?P<sign> (?<!\S)(?:<=|>=|!=|\+-|->)(?=\s) )
-    | (?<![\w.~]) (?P<base>
-            (?:{"|".join(_GREEK)}) (?:'(?![a-z]))?
-          | [A-Za-z] (?:~(?=_) | \*(?=[\s,.;:|)\]>^-]|$) | (?=[_^]))
-          | \d+ (?=\^) )
-      (?: _ (?P<below> {_INDEX} | \* | max | min | (?: [A-Za-z0-9]{{1,2}} | test | best ) (?!\() ) (?!\w) )?
-      (?: \^ (?P<above> {_INDEX} | -?1/2 | -?\d+ | -?[A-Za-z] | \* ) (?!\w) )?
-      (?! [\w_=] | \.\w | [-/]\w*_ )
-    | (?P<name> (?<![\w.]) [A-Za-z]{{2,}}\w*_\w{{2,}} )
-    | (?<=[)\]|>]) \^ (?P<raised> {_INDEX} | -?1/2 | -?\d+ | -?[A-Za-z] ) (?!\w)
-    """,
+    rf"""(?<![\w.])(?P<digits>-?\d+(?:\.\d+)?)e(?P<power>[+-]?\d+)(?!\w)
+    | (?<=[\w*~')\]|>])\^{_INDEX.replace("(", "(?P<above>", 1)}
+    | (?<![\w.]\w)(?<=[^\W\d_]|[*~'])_{_INDEX.replace("(", "(?P<below>", 1)}""",
     re.VERBOSE,
 )
 _BETWEEN_DOLLARS = re.compile(r"\$([^$]+)\$")
@@ -82,63 +63,32 @@ def prose(text: str) -> Markup:
 
 
 def formulas(text: str) -> Markup:
-    """Plain text with the formulas in it typeset, where they are as simple as Sigma^-1, A_l and |w*|^2.
-
-    Each <math> keeps what was typed as its alternative text. Names with an underscore and KEY=VALUE are code.
-    """
-    from markupsafe import Markup, escape
-
-    parts, end = [], 0
-    for match in _TYPED.finditer(text):
-        parts.append(escape(text[end : match.start()]))
-        end = match.end()
-        if match["code"] or match["name"]:
-            parts.append(Markup("<code>{}</code>").format(match[0].strip("`")))
-        elif match["digits"]:
-            parts.append(_scientific(match["digits"], int(match["power"])))
-        elif match["sign"]:
-            parts.append(Markup(_RELATIONS[match[0]]))
-        elif match["raised"]:
-            parts.append(Markup("<sup>{}</sup>").format(match["raised"].strip("{}").translate(_PLAIN_RAISED)))
-        else:
-            parts.append(_with_alternative(mathml(_latex(match)), match[0]))
-    return Markup("").join([*parts, escape(text[end:])])
-
-
-def _scientific(digits: str, power: int) -> Markup:
+    """Plain text with Greek letters, indices, powers and signs typeset, where they are as simple as Sigma^-1
+    and A_l. Names with an underscore and KEY=VALUE are code."""
     from markupsafe import Markup
 
-    minus = "\N{MINUS SIGN}"
-    shown = digits.replace("-", minus), str(power).replace("-", minus)
-    return Markup("{} \N{MULTIPLICATION SIGN} 10<sup>{}</sup>").format(*shown)
+    parts, end = Markup(), 0
+    for match in _CODE.finditer(text):
+        parts += _typeset(text[end : match.start()]) + Markup("<code>{}</code>").format(match[0].strip("`"))
+        end = match.end()
+    return parts + _typeset(text[end:])
 
 
-def _latex(match: re.Match[str]) -> str:
-    base, above = match["base"], match["above"] or ""
-    letter = base.rstrip("~'*")
-    latex = _GREEK.get(letter, letter)
-    if "~" in base:
-        latex = rf"\tilde{{{latex}}}"
-    if match["below"]:
-        latex += f"_{{{_index(match['below'])}}}"
-    raised = r"\star" * ("*" in base) + r"\prime" * ("'" in base) + _RAISED.get(above, _index(above))
-    return f"{latex}^{{{raised}}}" if raised else latex
-
-
-def _index(text: str) -> str:
-    """Return the LaTeX of a subscript or a power."""
-    text = text[1:-1] if text[:1] in ("(", "{") else text
-    if text == "*":
-        return r"\star"
-    if text.isalpha() and len(text) > 2:
-        return rf"\mathrm{{{text}}}"
-    return re.sub(r"\bl\b", r"\\ell", text)
-
-
-def _with_alternative(shown: Markup, typed: str) -> Markup:
+def _typeset(text: str) -> Markup:
     from markupsafe import Markup, escape
 
-    return Markup(str(shown).replace("<math", f'<math alttext="{escape(typed)}"', 1))
+    text, parts, end = _NAMED.sub(lambda named: (_LETTERS | _SIGNS)[named[0]], text), Markup(), 0
+    for match in _TYPED.finditer(text):
+        parts, end = parts + escape(text[end : match.start()]), match.end()
+        if match["digits"]:
+            number = Markup("{} × 10<sup>{}</sup>").format(match["digits"], str(int(match["power"])))
+            parts += number.replace("-", "\N{MINUS SIGN}")
+        else:
+            tag, index = ("sup", match["above"]) if match["above"] else ("sub", match["below"])
+            shown = re.sub(r"^(-?)T$", r"\1⊤", index) if tag == "sup" else index
+            shown = shown.strip("(){}").replace("-", "\N{MINUS SIGN}")
+            parts += Markup(f"<{tag}>{{}}</{tag}>").format(shown)
+    return parts + escape(text[end:])
 
 
 def _refuse_unknown(node: ElementTree.Element) -> None:

@@ -26,12 +26,7 @@
     show();
   };
 
-  // Text of an element, a formula as it was typed.
-  const plain = (element) => {
-    const copy = element.cloneNode(true);
-    for (const formula of all("math[alttext]", copy)) formula.replaceWith(formula.getAttribute("alttext"));
-    return copy.textContent.replace(/\s+/g, " ").toLowerCase();
-  };
+  const plain = (element) => element.textContent.replace(/\s+/g, " ").toLowerCase();
 
   // Rows with this verdict and these words are shown, and their papers opened. The URL keeps both.
   const filter = () => {

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from icl.report import drawings, highlights, pages, render
+from icl.report import highlights, render
 from icl.report.content import Highlight, Paper, ReportContent, ReportEntry, Term
 from icl.report.statements import Statement, anchor, count, sentence, statements, statements_of
 from icl.runs import atomic
@@ -19,11 +22,12 @@ from icl.runs import atomic
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure as shown: its picture and its claims."""
+    """A figure as shown: its pictures and its claims."""
 
     entry: ReportEntry
     anchor: str
-    picture: drawings.Picture
+    files: Mapping[str, str]  # links by extension
+    size: tuple[int, int] | None  # of the PNG, if it is there
     statements: Sequence[Statement]
 
     @property
@@ -72,25 +76,20 @@ class Section:
 
 
 def write_report(folder: Path, content: ReportContent) -> Path:
-    """Write `folder`/SCALE.html with its files beside it, and index.html; return the page's path."""
+    """Write `folder`/SCALE.html, and the same as index.html; return the page's path. It links to pictures and
+    records where they are."""
     folder = Path(folder).absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    every = [*content.entries, *content.mine]
-    records = {id(e): drawings.record(e, folder, content.name) for e in every if e.document is not None}
     known = {paper.id: paper for paper in content.papers}
     sections = []
     for name in dict.fromkeys([*known, *(entry.paper for entry in content.entries)]):
         entries = sorted((entry for entry in content.entries if entry.paper == name), key=_natural)
         if entries:
-            sections.append(_section(folder, known.get(name, Paper(name, name)), entries, content.name))
-    mine = _section(folder, Paper("", ""), content.mine, content.name)
-    html = _html(content, sections, mine, lambda entry: records[id(entry)])
+            sections.append(_section(folder, known.get(name, Paper(name, name)), entries))
+    html = _html(folder, content, sections, _section(folder, Paper("", ""), content.mine))
     path = folder / f"{content.name}.html"
-    atomic.write_bytes(path, html.encode())
-    pages.link(folder)
-    pictures = [figure.picture for section in (*sections, mine) for figure in section.figures]
-    shown = {link for picture in pictures for link in picture.files.values()}
-    drawings.remove_others(folder, content.name, shown | set(records.values()))
+    for place in (path, folder / "index.html"):
+        atomic.write_bytes(place, html.encode())
     return path
 
 
@@ -100,16 +99,35 @@ def summary(content: ReportContent) -> str:
     return " ".join([sentence(statements(content.entries)), f"Mine: {mine}" if mine else ""]).strip()
 
 
-def _section(folder: Path, paper: Paper, entries: Sequence[ReportEntry], page: str) -> Section:
+def _section(folder: Path, paper: Paper, entries: Sequence[ReportEntry]) -> Section:
     done = [entry for entry in entries if entry.document is not None]
     checks = [s for entry in done if entry.group == "check" for s in statements_of(entry)]
-    figures = [
-        Figure(entry, anchor(entry), drawings.picture(entry, folder, page), statements_of(entry))
-        for entry in done
-        if entry.group == "figure"
-    ]
+    figures = [_figure(folder, entry) for entry in done if entry.group == "figure"]
     idle = [entry for entry in entries if entry.document is None]
     return Section(paper, sorted(checks, key=lambda s: s.rank) if paper.id else checks, figures, idle)
+
+
+def _figure(folder: Path, entry: ReportEntry) -> Figure:
+    given = ((entry.document or {}).get("files") or {}).items()
+    paths = {extension: path for extension, name in given if (path := Path(name)).is_file()}
+    links = {extension: _link(folder, path) for extension, path in paths.items()}
+    return Figure(entry, anchor(entry), links, png_size(paths.get("png")), statements_of(entry))
+
+
+def _link(folder: Path, path: str | Path) -> str:
+    """Return the way from a page in `folder` to a file, so that the outputs folder may be moved."""
+    return quote(Path(os.path.relpath(path, folder)).as_posix())
+
+
+def png_size(path: Path | None) -> tuple[int, int] | None:
+    """Return width and height, from the file's header."""
+    from PIL import Image
+
+    try:
+        with Image.open(path or "") as image:
+            return image.size
+    except OSError:
+        return None
 
 
 def _natural(entry: ReportEntry) -> list[str | int]:
@@ -130,7 +148,7 @@ def _found(section: Section) -> Iterator[Found]:
             yield Found(section.paper, highlight, text, on, figure)
 
 
-def _html(content: ReportContent, sections: Sequence[Section], mine: Section, record: Any) -> str:
+def _html(folder: Path, content: ReportContent, sections: Sequence[Section], mine: Section) -> str:
     from markupsafe import Markup
 
     every = [s for section in sections for s in section.statements]
@@ -153,7 +171,7 @@ def _html(content: ReportContent, sections: Sequence[Section], mine: Section, re
         made=_environments([*content.entries, *content.mine]),
         terms_of={section.paper.id: section.paper.terms for section in sections},
         used_terms=_used_terms,
-        record=record,
+        link=partial(_link, folder),
         css=Markup(css),
         js=Markup(js),
         digests=[_digest(css), _digest(js)],

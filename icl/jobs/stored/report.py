@@ -66,7 +66,7 @@ def build_report(request: ReportRequest, session: Session) -> tuple[Document, Re
     content = ReportContent(request.scale, described, entries, about, request.only, mine)
     from icl.report.page import write_report
 
-    with atomic.writing(session.outputs):  # SCALE.html, and index.html of the scale that has decided most
+    with atomic.writing(session.outputs):  # SCALE.html, and the same as index.html
         document: Document = {"report": str(write_report(session.outputs / "report", content))}
     for group in SHOWN:
         done = [e for e in content.entries if e.group == group and e.document is not None]
@@ -118,6 +118,7 @@ def with_result(entry: ReportEntry, found: StoredResult) -> ReportEntry:
     settings = found.document.get("settings") or {}
     seeds = [settings["seed"]] if "seed" in settings else [s for run in runs for s in run.get("seeds", [])]
     about = {
+        "path": str(found.path),
         "fingerprint": found.record.get("fingerprint"),
         "date": _time(found.record.get("written") or found.path.stat().st_mtime),
         "provenance": found.record.get("provenance"),
