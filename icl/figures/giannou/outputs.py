@@ -56,12 +56,16 @@ LOST = 0.5  # of the line's size: more is called a departure
 
 @dataclass(eq=False, kw_only=True)
 class Outputs(Regression):
-    """Draws the runs of Figure 2, masked and not: a panel for each depth, in a row for each model."""
+    """Draws the runs of Figure 2, masked and not: a panel for each depth, in a row for each model and one for
+    Newton."""
 
     contexts: int
     shown: ClassVar[slice] = NEAR
     source: ClassVar[str] = "outputs"
-    models: ClassVar[Mapping[str, str]] = {"unmasked": "LSA, no mask", "masked": "LSA, query masked"}
+    models: ClassVar[Mapping[str, str]] = {"unmasked": "LSA, no mask", "masked": "LSA, mask"}
+    newton_in: ClassVar[str] = "newton"  # the row of Newton's iteration
+    panel: ClassVar[tuple[float, float]] = (1.7, 1.35)  # inches
+    most_columns: ClassVar[int] = 100
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,8 +104,9 @@ class Outputs(Regression):
         return {**runs_of(stacks), "outputs": made}
 
     def layout_of(self, records: Records) -> Layout:
-        panels = [f"{row}, {depth}" for row in (*self.models, "newton") for depth in self.depths]
-        return Layout(panels, (1.7, 1.35), len(self.depths))
+        rows = dict.fromkeys((*self.models, self.newton_in))
+        panels = [f"{row}, {depth}" for row in rows for depth in self.depths]
+        return Layout(panels, self.panel, min(self.most_columns, len(self.depths)))
 
     def draw(self, panels: Panels, records: Records) -> None:
         arrays = records[self.source].weights
@@ -115,18 +120,23 @@ class Outputs(Regression):
                     y_RG = arrays[f"{name}_clipped_RG"][:, self.shown]
                     axes.plot(x_G, y_RG.T, color=PURPLE, linestyle=":", label=r"clipped to $\pm 10$")
                 axes.set_title(rf"{said}, $\ell = {depth}$")
-            axes = panels[f"newton, {depth}"]
+            axes = panels[f"{self.newton_in}, {depth}"]
             for order, color in ORDERS.items():
                 y_G = arrays[f"newton_transpose_{order}_TKG"][depth].mean(0)[self.shown]
                 axes.plot(x_G, y_G, color=color, label=f"Newton, order {order}")
-            title = f"Newton, {depth} step" + ("s" if depth > 1 else "")
-            axes.set(title=title, xlabel="$x_1$ of the query")
+            axes.set(title=axes.get_title() or f"Newton, {depth} step" + ("s" if depth > 1 else ""))
         middle, reach = (line_G.max() + line_G.min()) / 2, EDGE * np.ptp(line_G) / 2
         for axes in panels.values():
             exact_curve(axes, x_G, line_G, r"$\langle w, x\rangle$")
             axes.set(xlim=(x_G.min(), x_G.max()), ylim=(middle - reach, middle + reach))
             for side in (-1, 1):
-                axes.axvline(side * range_of(*PUBLISHED_LARGEST), color=GREY, linestyle="-.")
+                bound = side * range_of(*PUBLISHED_LARGEST)
+                axes.axvline(bound, color=GREY, linestyle="-.", label=rf"{SHARE:.0%} of $x_1$ between")
+        all_axes, columns = [*panels.values()], self.layout_of(records).columns
+        for axes in all_axes[::columns]:
+            axes.set_ylabel("mean output")
+        for axes in all_axes[-columns:]:
+            axes.set_xlabel("$x_1$ of the query")
         shared_legend(panels.values())
 
 
@@ -140,6 +150,9 @@ class OutputsLayerNorm(Outputs):
     tokens: int
     source: ClassVar[str] = "layernorm_outputs"
     models: ClassVar[Mapping[str, str]] = {"layernorm": "LSA + LayerNorm"}
+    newton_in: ClassVar[str] = "layernorm"
+    panel: ClassVar[tuple[float, float]] = (2.2, 1.6)
+    most_columns: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
         super().__post_init__()
