@@ -29,10 +29,6 @@ def diagonal(entries: Sequence[Any]) -> fmpq_mat:
     return out
 
 
-def is_diagonal(x: fmpq_mat) -> bool:
-    return all(x[i, j] == 0 for i in range(x.nrows()) for j in range(x.ncols()) if i != j)
-
-
 def is_positive_definite(x: fmpq_mat) -> bool:
     """Return whether a symmetric matrix is, by its leading minors."""
     leading = (matrix([[x[i, j] for j in range(k)] for i in range(k)]) for k in range(1, x.nrows() + 1))

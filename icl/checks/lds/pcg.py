@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 
@@ -86,20 +87,23 @@ class Pcg(Windows):
         def drawn(count: int) -> list[fmpq]:
             return [fmpq(rng.choice((-1, 1)) * rng.randint(1, 9)) for _ in range(count)]
 
-        s, y = self.window, drawn(self.length)
-        b, keys = drawn(s + 1), [drawn(s + 1) for _ in range(s)]
-        one, query, out = Section5(b, keys, gram(y, s)), column(y[-s - 1 : -1]), answer(y, *weights(b, keys))
+        s, expanded = self.window, None
+        while expanded is None:
+            y, b, keys = drawn(self.length), drawn(s + 1), [drawn(s + 1) for _ in range(s)]
+            one, out = Section5(b, keys, gram(y, s)), answer(y, *weights(b, keys))
+            with suppress(ZeroDivisionError):  # no second step where q solves it or q.g = 0
+                unit, expanded = 1 / out, one.two_steps() - one.expansion()
+        query = column(y[-s - 1 : -1])
 
         def off(w: fmpq_mat) -> fmpq:
             return dot(w, query) - out
 
         m.zero("predictor_error", off(one.weights()), "answer by w = P H q + .. less that of the layer")
         m.zero("gamma_error", off(one.seventeen(one.gamma() + one.P)), "the same by (17) with Gamma + P")
-        printed = off(one.seventeen(one.gamma() * one.H + one.P)) / out
+        printed = off(one.seventeen(one.gamma() * one.H + one.P)) * unit
         m.control("(17) as printed, with Gamma H + P, less the layer, relative", printed, of="gamma_error")
         m.zero("e3_error", off(one.seventeen(one.of_e3() + one.P)), "the same by (17) with the P' of E.3")
-        expanded = (one.two_steps() - one.expansion()).entries()
-        m.zero("expansion_error", list(expanded), "w after two PCG steps less the expansion of E.2")
+        m.zero("expansion_error", list(expanded.entries()), "w after two PCG steps less the expansion of E.2")
 
     def _distances(self, m: Measured, head: Head, eta: fmpq, mean_square: fmpq) -> None:
         """Compare answers to simulated sequences. Two steps divide by what may be near 0, so that squares

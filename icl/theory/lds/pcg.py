@@ -44,13 +44,14 @@ class Section5:
         """Return w_2 of Shewchuk's algorithm from w_0 = 0, with preconditioner P^-1 and d_0 = q."""
         w, r, d = 0 * self.g, self.g, self.q
         delta = dot(r, d)
-        for _ in range(2):
+        for step in range(2):
+            if step:
+                v = self.P * r
+                delta, before = dot(r, v), delta
+                d = v + delta / before * d
             z = self.H * d
             alpha = delta / dot(d, z)
             w, r = w + alpha * d, r - alpha * z
-            v = self.P * r
-            delta, before = dot(r, v), delta
-            d = v + delta / before * d
         return w
 
     def expansion(self) -> fmpq_mat:

@@ -26,6 +26,7 @@ ODD = [
     Odd("lds/optimum_s", OPEN_NOISE, "fails"),
     Odd("lds/optimum_s", {"dim": 1, "length": 12, "window": 3}, "undecided"),
     Odd("lds/pcg", {"dim": 3, "samples": 20_000, "seed": 2}),
+    Odd("lds/pcg", {"length": 5, "seed": 85, "samples": 5000}, "fails"),  # the first draw has no second step
     Odd("lds/lemma4_1", {"window": 3, "length": 8, "dim": 2}),
     *(Odd("lds/lemma3_1", {"window": s, "length": T}) for s, T in ((1, 3), (5, 7), (4, 60))),
     *(Odd("lds/lemmaC_1", {"dim": d, "samples": 1, "seed": 3}) for d in (1, 2, 9)),
