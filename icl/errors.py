@@ -111,7 +111,7 @@ def whole(key: str, value: Any, low: int, high: int | None = None) -> int:
 
 
 def rising(key: str, value: Any, low: int, high: int, least: int = 1) -> list[int]:
-    """Return at least so many integers in rising order."""
+    """Return integers in rising order, at least `least` of them."""
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) < least:
         raise InputError(f"{key}={value}: must be a list of at least {least} integers")
     numbers = [whole(key, number, low, high) for number in value]

@@ -32,7 +32,7 @@ def in_view_of(expected: str, verdict: str) -> str:
 
 
 def error_of(name: str) -> str:
-    """Return the name of this number's standard error, where there is one."""
+    """Return the name that this number's standard error has, if it was measured."""
     return f"{name}_stderr"
 
 

@@ -12,7 +12,7 @@ from icl.training.hooks import RunCallback
 
 
 class Checkpoints(RunCallback):
-    """Save Lightning's checkpoint of a run every so many seconds and when a signal ends the run, which then
+    """Save Lightning's checkpoint of a run every `seconds` and when a signal ends the run, which then
     resumes from it bit for bit. Without this callback a run that is stopped begins again."""
 
     role = "saves"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Curriculum(RunCallback):
-    """More coordinates of w and more examples every so many steps, up to the task's own.
+    """More coordinates of w and more examples every `every` steps, up to the task's own.
 
     As published with giannou: dimension 2 to 10 by 1 and points 11 to 51 by 5, the query among them, every
     5,000 steps; only w is cut, x keeps all its coordinates. What is drawn is a function of the step, so a

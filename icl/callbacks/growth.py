@@ -47,7 +47,7 @@ class Growth(RunCallback):
         return [] if self.every is None else list(range(self.every, total + 1, self.every))
 
     def validate_run(self, run: RunComponents, replicas: int) -> None:
-        """Refuse steps that are not so many for each depth, starts that do not divide the seeds, and models
+        """Refuse steps that `every` does not divide by depth, starts that do not divide the seeds, and models
         and coordinates in which a layer is not a matrix of its own."""
         family, train, every = run.model.parametrization, run.train, self.every
         depths = family.layers - self.first + 1

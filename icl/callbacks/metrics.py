@@ -119,7 +119,7 @@ class DistanceToSet(MetricCallback):
 
 
 class ExactRisk(MetricCallback):
-    """The exact risk of a run's weights under its law, where there is one; at the end always."""
+    """The exact risk of a run's weights under its law, if that is known; at the end always."""
 
     at_end = True
 

@@ -13,7 +13,7 @@ from icl.training.hooks import RunCallback
 
 
 class Progress(RunCallback):
-    """Tells of steps taken and the loss last recorded, at most every so many seconds. It looks at no weights,
+    """Tells of steps taken and the loss last recorded, at most once every `seconds`. It looks at no weights,
     so that nothing is computed for it."""
 
     def __init__(self, seconds: float = 0.1) -> None:

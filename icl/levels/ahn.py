@@ -154,7 +154,7 @@ def _quadratic(law: Any) -> list[QuadraticRisk]:
 
 
 def _attained(risk: QuadraticRisk, law: Law, heads: int) -> float | None:
-    """Return the least risk of any heads if so many attain it: by lds, Theorem 4.1 on AR(1) tokens, or as
+    """Return the least risk of any heads if `heads` attain it: by lds, Theorem 4.1 on AR(1) tokens, or as
     weights that are found show."""
     if (window := getattr(law, "window", None)) is not None:
         return risk.convex_bound().value if window == 1 else None

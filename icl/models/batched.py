@@ -89,7 +89,7 @@ def batch_last(tensor: Tensor) -> Tensor:
 
 
 def prompts_at_a_time(prompt_RBX: Tensor, numbers: int) -> int:
-    """Return how many prompts to compute with at a time, if for each one so many numbers pass through every
+    """Return how many prompts to compute with at a time, if `numbers` numbers for each one pass through every
     layer: all of them where a gradient is needed, which keeps them, and on other devices than the CPU."""
     B = prompt_RBX.shape[1]
     if torch.is_grad_enabled() or prompt_RBX.device.type != "cpu":

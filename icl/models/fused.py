@@ -1,4 +1,4 @@
-"""A risk through the compiled kernel (icl.kernel), where there is one and it can run the model."""
+"""A risk through the compiled kernel (icl.kernel), if it is installed and can run the model."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class ConditionedRegression:
 
 @dataclass(frozen=True)
 class ConditionedRegressionLaw(TokenLaw):
-    """`shared`: one covariance for all prompts of a draw. `active`: so many coordinates of w are not zero."""
+    """`shared`: one covariance for all prompts of a draw. `active`: how many w_i are not zero."""
 
     declared: ClassVar[tuple[str, ...]] = ("gram_prompts", "gram_tasks", "estimators")
     read_out: ClassVar[int] = 1  # type: ignore[misc]

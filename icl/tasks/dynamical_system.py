@@ -7,8 +7,8 @@ sequence has a system (A, c) of its own. In the lds paper's section 5:
     c  A = P^-1 diag(v) P, P = Q R of uniform entries with R's diagonal moved until max / min = 2, c as in b
     d  as b, with process noise Q_w^T diag(.8 .. 1) Q_w instead of I (Q_w fixed; the law of y does not depend
        on it, for Q Q_w^T is Haar too)
-With `systems` set, each sequence's system is one of so many, drawn once and the same for every replica, or
-one of these with -A for A: a law of its own, that keeps Assumption 3.2, and whose risk
+With `systems` set, each sequence's system is one of that number, drawn once and the same for every replica,
+or one of these with -A for A: a law of its own, that keeps Assumption 3.2, and whose risk
 is exact in every setting.
 The eigenvalues v are uniform on [-1, 1]^D, on the unit sphere, in the unit ball, or a list with a common
 random sign: A and -A have the same law (Assumption 3.2).

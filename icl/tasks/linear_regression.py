@@ -210,7 +210,7 @@ class TaskDiversityLaw(LinearRegressionLaw):
     balanced: bool = False
 
     def with_tasks(self, seeds: Sequence[int], tasks: int, balanced: bool = False) -> Self:
-        """Return the law of so many tasks, drawn from this one."""
+        """Return the law of a number of tasks drawn from this one."""
         white = [generator(seed, "task", 1).standard_normal((tasks, self.dim)) for seed in seeds]
         w_RDK = self.task_root_RDD @ self._on_sphere(torch.from_numpy(np.stack(white)).mT)
         return replace(self, tasks_RKD=w_RDK.mT + self.mean_RD[:, None], balanced=balanced)

@@ -39,5 +39,5 @@ def evaluate(poly: fmpq_poly, x: Any) -> Any:
 
 
 def near(x: arb, digits: int) -> fmpq:
-    """Return the middle of a ball, rounded to so many decimals."""
+    """Return the middle of a ball, rounded to `digits` decimals."""
     return fmpq(round(x.mid().fmpq() * 10**digits), 10**digits)

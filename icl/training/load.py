@@ -95,7 +95,7 @@ class TrainedRun(RunRecord):
     """A finished training run with its law and its model.
 
     `.model(x, y, x_query)` predicts on anybody's data with the final weights of every seed; `.law` draws
-    prompts and has the exact risk, where there is one, of `.transformer`.
+    prompts and has the exact risk of `.transformer`, if that is known.
     """
 
     @functools.cached_property

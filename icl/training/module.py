@@ -140,7 +140,7 @@ class EnsembleModule(pl.LightningModule):
         self.reliable: Mapping[str, Tensor] = {}  # of the prompts in use
         self.measured: dict[str, Tensor] = {}  # (R,) by name, since prompts were last drawn
         self.row_steps: Collection[int] = ()  # at which a run records a row; none: it is no run
-        self.depth: int | None = None  # of the layers, so many are in use; none: all
+        self.depth: int | None = None  # number of layers in use; None: all
         self.prompts_of: Sequence[int] | None = None  # replicas that share prompts, see PromptStream
         self.prompt_source: tuple[Transformer, Law, Sequence[int]] = model, law, self.seeds
         self.snapshot: WeightsSnapshot

@@ -137,7 +137,7 @@ class TrainerConfig:
 
     @property
     def chosen_accelerator(self) -> str:
-        """Accelerator: `auto` is CUDA where there is one, else the CPU; Apple's GPU is untested and must be
+        """Accelerator: `auto` is CUDA if available, else the CPU; Apple's GPU is untested and must be
         named (mps)."""
         if self.accelerator == "auto":
             return "cuda" if torch.cuda.is_available() else "cpu"

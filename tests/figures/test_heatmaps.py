@@ -17,7 +17,7 @@ EDGE = range(round(-SQUARE / 2) - 2, round(-SQUARE / 2) + 3)  # from an entry's 
 
 
 def entry(png: bytes, row: int, column: int, off: int = 0) -> np.ndarray:
-    """Return the colour at the middle of an entry, or so many pixels right of it."""
+    """Return the colour at the middle of an entry, or the given number of pixels right of it."""
     pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
     x, y = (round(120 * start + (i + 0.5) * SQUARE) for start, i in ((0.16, column), (0.6, row)))
     return pixels[y, x + off]

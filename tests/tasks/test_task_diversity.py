@@ -1,5 +1,5 @@
-"""Tests of laws with finitely many tasks, or with tasks on a sphere: beside tests/tasks/test_every_law.py,
-which compares their risks and draws with tokens."""
+"""Tests of laws with finitely many tasks, or with tasks on a sphere. Their risks and draws are compared with
+tokens in tests/tasks/test_every_law.py."""
 
 import numpy as np
 import pytest

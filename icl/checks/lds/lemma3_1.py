@@ -21,7 +21,7 @@ from icl.theory.rationals import largest
 class Lemma31(Statement):
     """Window s, length T; the seed draws y."""
 
-    window: int = ranged(3, 1, 5, most=198, beyond="no length that is decided has so many")
+    window: int = ranged(3, 1, 5, most=198, beyond="no length that is decided has more")
     length: int = ranged(30, 3, 20, most=200, beyond="the layers' products take minutes")
     seed: int = ranged(0, 0, 1000)
 

@@ -99,7 +99,7 @@ def family_best(
 
 
 def _deepest_rule(law: ConditionedRegressionLaw, layers: int) -> tuple[int, Masked | None]:
-    """Return the most layers, of so many, that a rule is exact for, and the rule."""
+    """Return the largest number of layers, up to `layers`, that a rule is exact for, and the rule."""
     rules = ((count, exact_problem(law, count)) for count in range(layers, 0, -1))
     return next(((count, rule) for count, rule in rules if rule is not None), (0, None))
 
@@ -122,7 +122,7 @@ def _risk_over_queries(theta_V: Array, law: ConditionedRegressionLaw, s_BD: Arra
 
 def exact_problem(law: ConditionedRegressionLaw, layers: int) -> Masked | None:
     """Gauss rules, where Sigma is a multiple of I, for the trace of powers of a Wishart matrix and for the
-    multiple, exact for the family's polynomials of so many layers."""
+    multiple, exact for the family's polynomials of that many layers."""
     degree, (low, high) = (3**layers - 1) // 2, law.largest
     if law.condition != 1 or degree >= MAX_NODES:
         return None
@@ -139,8 +139,8 @@ def exact_problem(law: ConditionedRegressionLaw, layers: int) -> Masked | None:
 def sampled_problem(
     law: ConditionedRegressionLaw, mask: bool, layers: int, seed: int, role: str, prompts: int
 ) -> tuple[Problem, int]:
-    """Weighted prompts that show the tail of a risk of so many layers (icl.tasks.tilted), neighbours of
-    different ones of so many components."""
+    """Weighted prompts that show the tail of a risk of `layers` layers (icl.tasks.tilted), neighbours of
+    different components."""
     rng, n, D = generator(seed, role), law.context_R[0], law.dim
     tokens = n if mask else n + 1
     inflations = inflations_for(3**layers - 1, n, D)

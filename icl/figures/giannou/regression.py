@@ -157,8 +157,8 @@ class Regression(Figure):
 
     `steps`: of training from random weights, of each depth where the stack grows. `lr`: null for the
     experiment's own. `grown`: one run for all depths from two on, which adds a layer after each `steps` steps
-    and goes on from the best of so many `starts` of each seed; `tilted`, without a mask: on prompts that show
-    the tail of its loss. `decisive`: whether training is the paper's own, so that what it misses says
+    and goes on from the best of each seed's `starts`; `tilted`, without a mask: on prompts that show the
+    tail of its loss. `decisive`: whether training is the paper's own, so that what it misses says
     something of the paper.
     """
 
@@ -267,7 +267,7 @@ class Regression(Figure):
 
 @dataclass(eq=False, kw_only=True)
 class Losses(Regression):
-    """Figures 2, 8 and 9: losses by layers beside Newton's by steps, means over so many `prompts`."""
+    """Figures 2, 8 and 9: losses by layers beside Newton's by steps, means over `prompts` prompts."""
 
     prompts: int
 

@@ -254,7 +254,7 @@ def curves(runs: Sequence[RunRecord]) -> dict[str, np.ndarray]:
 
 
 def best_risk(risk: QuadraticRisk, heads: int) -> float:
-    """Return the least risk found with so many heads."""
+    """Return the least risk found with this number of heads."""
     return risk.best_with_heads(heads, generator(0, "search", heads), RESTARTS).value
 
 

@@ -54,7 +54,7 @@ class CheckRequest:
     node: Mapping[str, Any]
     asked: str | None  # check.expected, where the command or the config has it
     weights: str | None
-    tries: int | None  # random settings beside these; None: as many as the statement takes
+    tries: int | None  # random settings in addition; None: the statement's own number
     seed: int
     identity: str
     digest: str

@@ -31,7 +31,7 @@ class Descended(NamedTuple):
 def descend_each(
     risk: Risk, start_KV: Tensor, iterations: int, follow: Callable[[range], object] = iter
 ) -> Descended:
-    """Return each row after so many iterations."""
+    """Return each row after the given number of iterations."""
     theta_KV, every = start_KV.clone(), torch.arange(len(start_KV))
     value_K, slope_KV = _with_gradient(risk, theta_KV, every)
     before_K, pairs = value_K, list[tuple[Tensor, Tensor, Tensor]]()

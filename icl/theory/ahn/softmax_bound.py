@@ -122,7 +122,7 @@ def _above(values_M: Array, quantile: float) -> Array:
 
 
 def most_gain(dim: int, share: Share, most: int) -> GainBound:
-    """Bound the gain of every head, with at most so many boxes; more of them, with finer cells, bound it
+    """Bound the gain of every head, with at most `most` boxes; more of them, with finer cells, bound it
     more closely.
 
     A box is an interval of z, a = sqrt(d) z / (1 - z), and one of a side of the square

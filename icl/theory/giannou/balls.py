@@ -23,7 +23,7 @@ def least(balls: Iterable[arb]) -> arb:
 
 
 def positive(f: Callable[..., arb | None], *box: tuple[fmpq, fmpq]) -> bool | None:
-    """Return whether f > 0 on the whole box, None if so many cells do not decide. `f` takes balls and returns
+    """Return whether f > 0 on the whole box, None if too many cells are needed. `f` takes balls and returns
     a ball, or None on a cell outside its domain."""
     left = [box]
     for _ in range(MOST):

@@ -29,7 +29,7 @@ DIGITS = 9  # decimals of step sizes that are judged exactly
 
 
 def triangles(rng: np.random.Generator, samples: int, tokens: int, dim: int) -> Array:
-    """Draw Bartlett's triangles L: L L^T has the law of the sum of so many x x^T, x ~ N(0, I)."""
+    """Draw Bartlett's triangles L: L L^T has the law of the sum of `tokens` matrices x x^T, x ~ N(0, I)."""
     L_BDD = np.tril(rng.standard_normal((samples, dim, dim)), -1)
     degrees_D = tokens - np.arange(dim)
     L_BDD[:, np.arange(dim), np.arange(dim)] = np.sqrt(rng.chisquare(degrees_D, (samples, dim)))
@@ -37,7 +37,7 @@ def triangles(rng: np.random.Generator, samples: int, tokens: int, dim: int) -> 
 
 
 def spectra(rng: np.random.Generator, samples: int, tokens: int, dim: int) -> Array:
-    """Draw eigenvalues of the mean of so many x x^T."""
+    """Draw eigenvalues of the mean of `tokens` matrices x x^T."""
     return np.linalg.svd(triangles(rng, samples, tokens, dim), compute_uv=False) ** 2 / tokens
 
 
@@ -108,7 +108,7 @@ def prediction(theta: Sequence[fmpq], X: fmpq_mat, w: fmpq_mat, own: bool = True
 
 
 def masked_risks(dim: int, context: int, layers: int) -> list[fmpq]:
-    """Return the risk over d of masked layers, from 1 to so many, exactly at the best step sizes found."""
+    """Return the risk over d of masked layers, from 1 to `layers`, exactly at the best step sizes found."""
     moments = covariance_moments(dim, context, 3**layers + 1)
     s_J, weight_J = gauss_rule([Fraction(int(m.p), int(m.q)) for m in moments], (3**layers + 1) // 2)
     problem = Masked(s_J[:, None], weight_J[:, None] / dim)

@@ -74,7 +74,7 @@ def gaussian_turn(layers: int) -> fmpq_poly:
     """Return the limit for B = kappa K, K antisymmetric and Gaussian with variance 1, in q = 1 - kappa^2.
 
     M = X + B has E M_ij M_kl = (2 - q) [ik][jl] + q [il][jk]. Of the pairings of M^L M^TL that do not cross k
-    lines run from one half to the other, and each half has so many ways to pair its other letters.
+    lines run from one half to the other, and each half has as many ways to pair its other letters.
     """
     L, q = layers, T
     ways = {k: comb(L, (L - k) // 2) * (k + 1) // ((L + k) // 2 + 1) for k in range(L % 2, L + 1, 2)}

@@ -21,7 +21,7 @@ MOST_LAYERS = 5  # six take half a million words
 
 
 def rotated(dim: int, context: int, layers: int, planes: int) -> Terms:
-    """Return f(a I + b K), K the rotation by 90 degrees in so many planes, as plane.coefficients does."""
+    """Return f(a I + b K), K the rotation by 90 degrees in `planes` planes, as plane.coefficients does."""
     a, b = RING.gens()
 
     def traces(p: int, q: int) -> Any:
@@ -34,7 +34,7 @@ def rotated(dim: int, context: int, layers: int, planes: int) -> Terms:
 
 
 def stretched(dim: int, context: int, layers: int, directions: int) -> Terms:
-    """Return f(a I + b D), D the identity in so many directions and 0 in the others."""
+    """Return f(a I + b D), D the identity in `directions` directions and 0 in the others."""
     a, b = RING.gens()
 
     def traces(p: int, q: int) -> Any:

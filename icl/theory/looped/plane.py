@@ -69,7 +69,7 @@ def _mean(n: int, p: int, q: int, r: int) -> fmpq:
 
 
 def chi(power: int, freedom: int) -> fmpq:
-    """Return E x^power, x^2 ~ chi2 of so many degrees; at every odd power here another factor's mean is 0."""
+    """Return E x^power, x^2 ~ chi2 of `freedom` degrees; at odd powers here another factor's mean is 0."""
     product = fmpq(0 if power % 2 else 1)
     for k in range(power // 2):
         product *= freedom + 2 * k

@@ -18,7 +18,7 @@ DIGITS = (4, 6, 9)  # decimals of a and b, before those that balls have
 
 @dataclass(frozen=True)
 class Rotated:
-    """a I + b K, K the rotation by 90 degrees in so many planes."""
+    """a I + b K, K the rotation by 90 degrees in the given number of planes."""
 
     a: fmpq
     b: fmpq

@@ -60,7 +60,7 @@ def root(sigma: fmpq_mat) -> arb_mat:
 
 
 def turned(dim: int, a: fmpq, b: fmpq, planes: int) -> fmpq_mat:
-    """Return a I + b K, K the rotation by 90 degrees in so many planes."""
+    """Return a I + b K, K the rotation by 90 degrees in the given number of planes."""
     A = diagonal([a] * dim)
     for k in range(planes):
         A[2 * k, 2 * k + 1], A[2 * k + 1, 2 * k] = -b, b

@@ -31,7 +31,7 @@ class LeaveOneOut:
     ridge: float
 
     def error(self, rng: np.random.Generator, draws: int = 20_000) -> float:
-        """Return the mean error; expectations over h are taken over so many draws, as differences from what
+        """Return the mean error; expectations over h are taken over `draws` draws, as differences from what
         they are where z is its mean."""
         D, rate = self.dim, self.prompts / self.dim
         square_N, last_N, along_N = self._features(rng, draws)

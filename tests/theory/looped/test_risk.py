@@ -159,7 +159,7 @@ def test_no_certificate_where_alpha_might_lower_the_risk(monkeypatch) -> None:
 
 
 def pairings(letters):
-    """Yield the pairings of so many letters that do not cross, as lists of pairs."""
+    """Yield the pairings of n letters that do not cross, as lists of pairs."""
     if not letters:
         yield []
     for k in range(1, len(letters), 2):
