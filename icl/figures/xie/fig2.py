@@ -89,7 +89,7 @@ class Fig2(Swept):
             *_enough(arrays),
             _gd(arrays),
             ends_at(
-                "training ends at the least risk found with its number of heads",
+                "training ends at the least risk found with so many heads",
                 excess_by("H", heads_X, final_XR, arrays["best_X"]),
                 searched,
             ),
