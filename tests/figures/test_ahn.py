@@ -8,14 +8,11 @@ from scipy import stats
 
 from icl.figures.ahn import losses
 from icl.figures.ahn import trained as weights_of
-from icl.figures.ahn.fig1 import Fig1
-from icl.figures.ahn.fig2 import Fig2
-from icl.figures.ahn.fig3 import Fig3, gathered, untrained
-from icl.figures.ahn.fig4 import Fig4
-from icl.figures.ahn.fig5 import Fig5
+from icl.figures.ahn.fig3 import gathered, untrained
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
 from icl.theory.ahn.invariant_risk import InvariantRisk
+from tests.commands import write
 from tests.figures.bases import COMPONENTS, CONTEXTS, SCALES, base, built
 from tests.records import FakeRunner, mark, record
 
@@ -41,19 +38,17 @@ def on_s(law, a_RL, b_L=None):
 def trained(tmp_path):
     """Return what makes a finished run that began at small weights and went in a straight line to these."""
 
-    def make(law, end, name="0" * 12, **metrics):
+    def make(law, end, name="0", **metrics):
         contexts = list(law.context_R) if len(set(law.context_R)) > 1 else law.context_R[0]
         task = {"_target_": "icl.tasks.LinearRegression", "context": contexts, "task_covariance": "inverse"}
         model = {"_target_": f"icl.models.Sparse{''.join(end)}", "layers": end["A"].shape[1]}
         arrays = {key: M.numpy() for key, M in end.items()}
-        start = {key: 1e-4 * np.random.default_rng(7).standard_normal(M.shape) for key, M in arrays.items()}
         for key, M in [*arrays.items()]:
-            line = [(1 - t / STEPS[-1]) * start[key] + t / STEPS[-1] * M for t in STEPS]
-            arrays[f"{key}_history"] = np.stack(line, 1)
+            start = 1e-4 * np.random.default_rng(7).standard_normal(M.shape)
+            arrays[f"{key}_history"] = np.stack([start + t / STEPS[-1] * (M - start) for t in STEPS], 1)
         arrays |= {"Sigma": law.Sigma_RDD.numpy(), "Sigma_w": law.Sigma_w_RDD.numpy(), "U": law.U_RDD.numpy()}
-        path = tmp_path / name
-        path.mkdir(exist_ok=True)
-        (path / "config.yaml").write_text(yaml.safe_dump({"task": task, "model": model}))
+        files = {"config.yaml": yaml.safe_dump({"task": task, "model": model})}
+        path = write(tmp_path / name, files)
         np.savez(path / "weights.npz", context=np.array(law.context_R), history_steps=STEPS, **arrays)
         return RunRecord(path, mark(name, SEEDS) | {"metrics": metrics})
 
@@ -67,7 +62,7 @@ def exact_of(figure, run):
 def test_figure_1_at_the_optimum(trained):
     """Compare words of Wishart moments at the weights with the polynomial on S, and at no weights."""
     law, a_L = law_of(20), InvariantRisk(5, 20, 3).optimum().a_L
-    exact = exact_of(Fig1(), trained(law, on_s(law, a_L[[1, 0, 2]])))
+    exact = exact_of(built("ahn/fig1"), trained(law, on_s(law, a_L[[1, 0, 2]])))
     inverse = np.array([1, 1, 4, 16, 1.0])
     off = np.linalg.norm(inverse - inverse.mean()) / np.linalg.norm(inverse)
     assert np.allclose(exact["dist_inverse_R"], off)
@@ -80,7 +75,7 @@ def test_figure_3_on_s(trained, monkeypatch):
     """On S the weights are their own projection, and both see the same prompts; where the risk is tame
     batches show it."""
     monkeypatch.setattr(weights_of, "BATCH", 4000)
-    law, figure = law_of(10), Fig3(starts=16, batches=2)
+    law, figure = law_of(10), built("ahn/fig3", starts=16, batches=2)
     ends = [on_s(law, [-size * a for a in A_SCALARS], [size * b for b in B_SCALARS]) for size in (1.0, 0.2)]
     exact, tame = (exact_of(figure, trained(law, end, str(i))) for i, end in enumerate(ends))
     beta_L = np.multiply(A_SCALARS[:2], B_SCALARS)
@@ -98,8 +93,8 @@ def test_figure_3_shows_all_steps_and_says_where_training_ended():
     steps_T, y_RT = np.array([0, 1, 10, 11, 12, 100]), np.array([[5, 1, 2, 9, 3, 4], [5, 1, 2, 8, 0, 4.0]])
     at_K, found_KQ = gathered(steps_T, y_RT)
     assert at_K.tolist() == [0, 1, 10, 12, 100] and found_KQ[3].tolist() == [0, 5.5, 9]
-    for off, words in ((0.11, "ends off S"), (0.09, "")):
-        assert untrained(record(config={}), np.array([0.0, off])) == words
+    words = [untrained(record(config={}), np.array([0.0, off])) for off in (0.11, 0.09)]
+    assert words == ["ends off S", ""]
     figure, records = base("ahn/fig4")
     assert "ends off S" in [axes.get_xlabel() for axes in figure.picture(records).axes]
 
@@ -115,24 +110,19 @@ def test_a_mean_that_one_context_makes_decides_nothing():
     assert losses.below(np.array([losses.mean_interval(terms_C)]), 0) == "undecided"
 
 
-def test_means_are_weighted_and_medians_are_of_plain_contexts():
+def test_means_are_weighted_medians_are_of_plain_contexts_and_risks_of_the_mean_over_seeds():
     rng = np.random.default_rng(2)
     weight_RC, loss_RC = rng.uniform(0.5, 1.5, (2, CONTEXTS)), rng.lognormal(0, 0.5, (2, CONTEXTS))
     found = losses.summary(dict.fromkeys(SCALES, loss_RC), weight_RC, [COMPONENTS] * 2)
     np.testing.assert_allclose(found["mean_gd_one"], np.mean(weight_RC * loss_RC, axis=1))
     np.testing.assert_allclose(found["median_gd_one"], np.median(loss_RC[:, ::COMPONENTS], axis=1))
+    half, risk_RI = 0.1 / 2**0.5, np.array([[1.4, 1.5, 1.6], [0.4, 0.5, 0.6]])
+    found |= {"context": np.array([8, 8]), "risk_trained": risk_RI, "exact_ab_best": np.ones(2)}
+    seen = losses.Losses({"losses": record(weights=found)}, "context")
+    assert seen.over_best(8) == pytest.approx((1 - half, 1, 1 + half))
 
 
-def test_the_risk_over_the_best_is_that_of_the_mean_over_seeds():
-    _, records = base("ahn/fig6")
-    risk_RI = np.array([[1.4, 1.5, 1.6], [0.4, 0.5, 0.6]] * 2)
-    part = {**records["losses"].weights, "risk_trained": risk_RI, "exact_ab_best": np.ones(4)}
-    half = 0.1 / 2**0.5
-    found = losses.Losses({"losses": record(weights=part)}, "context").over_best(8)
-    assert found == pytest.approx((1 - half, 1, 1 + half))
-
-
-@pytest.mark.parametrize("count", [25, 100, 1001])
+@pytest.mark.parametrize("count", [25, 1001])
 def test_intervals_are_the_sign_tests_and_the_normal_one(count):
     sample = np.random.default_rng(count).exponential(size=count)
     low, median, high = losses.median_interval(sample)
@@ -172,31 +162,31 @@ def test_best_values_and_the_published_baseline():
     assert min(fewer.value([19 * e] * 4) for e in losses.PUBLISHED_ETAS) == pytest.approx(0.261, abs=5e-4)
 
 
-@pytest.mark.parametrize("layers", [1, 2])
-def test_weights_that_are_pgd_have_its_losses(trained, monkeypatch, layers):
+def test_weights_that_are_pgd_have_its_losses(trained, monkeypatch):
     """Apply Lemma 1 few contexts at a time. OLS of minimum norm in whitened coordinates has loss max(d - N,
     0) on every context."""
     monkeypatch.setattr(losses, "CHUNK", 3)
     law = law_of([8, 3])
-    eta_RL = losses.search_steps(law, losses.contexts(law, SEEDS, "search", 50), layers)["pgd_steps"]
-    run = trained(law, on_s(law, -eta_RL, [0.0] * (layers - 1)))
-    arrays = losses.comparison([run], run, 7, 50, 0)
-    np.testing.assert_allclose(arrays["mean_trained"], arrays["mean_pgd_steps"], rtol=1e-8)
-    np.testing.assert_array_equal(arrays["median_plain"], arrays["median_trained"])
-    np.testing.assert_allclose(arrays["median_ols"], [0, 2], atol=1e-9)
-    assert arrays["context"].tolist() == [8, 3] and arrays["layers"].tolist() == [layers] * 2
+    for layers in (1, 2):
+        eta_RL = losses.search_steps(law, losses.contexts(law, SEEDS, "search", 50), layers)["pgd_steps"]
+        run = trained(law, on_s(law, -eta_RL, [0.0] * (layers - 1)), str(layers))
+        arrays = losses.comparison([run], run, 7, 50, 0)
+        np.testing.assert_allclose(arrays["mean_trained"], arrays["mean_pgd_steps"], rtol=1e-8)
+        np.testing.assert_array_equal(arrays["median_plain"], arrays["median_trained"])
+        np.testing.assert_allclose(arrays["median_ols"], [0, 2], atol=1e-9)
+        assert arrays["context"].tolist() == [8, 3] and arrays["layers"].tolist() == [layers] * 2
 
 
-def test_the_weighted_mean_is_the_exact_risk(trained):
+def test_the_weighted_mean_is_the_exact_risk(trained, monkeypatch):
     """Compare three layers of (11) on S, whose mean loss plain contexts miss, with the polynomial of theory,
     within 99.9 % intervals."""
+    monkeypatch.setattr(losses, "STARTS", 1)
     law, a_L, beta_L = law_of([10, 4]), [0.7, 0.9, 1.1], [0.2, 0.3]
     run = trained(law, on_s(law, [-a for a in a_L], np.divide(beta_L, a_L[:2])))
     for draws in (0, 2):
-        arrays = losses.comparison([run], run, 3000, 20, draws)
-        for r, n in enumerate(law.context_R):
+        arrays = losses.comparison([run], run, 1500, 20, draws)
+        for n, (low, middle, high) in zip(law.context_R, arrays["risk_trained"], strict=True):
             risk = InvariantRisk(5, n, 3, with_b=True).value(a_L, beta_L)
-            low, middle, high = arrays["risk_trained"][r]
             assert low < risk < high < 1.5 * risk and low < middle < high
     assert len(set(arrays["exact_pgd_one"])) == 2
 
@@ -211,37 +201,32 @@ def test_of_each_seed_the_start_of_least_loss_counts(trained):
 
 
 SIXTH = {"context": [2, 4, 20], "seeds": [0, 1], "contexts_per_run": 2, "lr": 0.01, "lr_below_5": 0.001}
+STDS = [0.1, 0.3]
 FOUR = {"seeds": [2, 1002, 4, 1004], "task.context": [2, 2, 4, 4]}
 TWO = {"seeds": [20, 1020], "task.context": [20, 20]}
-TAIL = [("ahn/tail", {"model.init_std": std}) for std in (0.1, 0.3)]
 LAST = {"model.layers": 3, "task.context": 9, "seeds": [4, 7], "model.init_std": 0.1}
 GIVEN = {"layers": 2, "dim": 3, "context": 9, "seeds": [4], "steps": 400, "lr": 0.3}
 OVERRIDES = {
     "model.layers": 2, "task.dim": 3, "task.context": 9, "seeds": [4], "optimizer.lr": 0.3,
     "train.steps": 400, "train.log_every": 2,
 }  # fmt: skip
-LBFGS = ("ahn/theorem4_lbfgs", {"task.context": 20})
-REQUESTS = [  # a figure, the scale, the runs it asks for, and names of its records where they are not two
-    (Fig1(), "smoke", [("ahn/theorem3", {})]),
-    (Fig2(**GIVEN), "smoke", [("ahn/theorem3", OVERRIDES)]),
-    (Fig4(context=20), "paper", [("ahn/theorem4", {"task.context": 20})]),
-    (Fig5(context=20), "laptop", [LBFGS, (LBFGS[0], LBFGS[1] | {"train.estimator": "expected"})]),
-    (
-        built("ahn/fig6", **SIXTH, init_stds=[0.1, 0.3]),
-        "smoke",
-        [("ahn/fig6", FOUR | {"optimizer.lr": [0.001] * 4}), *((name, FOUR | std) for name, std in TAIL),
-         ("ahn/fig6", TWO | {"optimizer.lr": [0.01] * 2}), *((name, TWO | std) for name, std in TAIL)],
-    ),
-    (built("ahn/fig7", layers=[3]), "smoke", [("ahn/fig7", {"model.layers": 3}), ("ahn/tail", LAST)]),
+LBFGS = "ahn/theorem4_lbfgs"
+REQUESTS = [  # a figure, its settings, the scale, and the runs it asks for
+    ("fig1", {}, "smoke", [("ahn/theorem3", {})]),
+    ("fig2", GIVEN, "smoke", [("ahn/theorem3", OVERRIDES)]),
+    ("fig4", {"context": 20}, "paper", [("ahn/theorem4", {"task.context": 20})]),
+    ("fig5", {"context": 20}, "laptop",
+     [(LBFGS, {"task.context": 20}), (LBFGS, {"task.context": 20, "train.estimator": "expected"})]),
+    ("fig6", {**SIXTH, "init_stds": STDS}, "smoke",
+     [(name, asked | more) for asked, lr in ((FOUR, [0.001] * 4), (TWO, [0.01] * 2)) for name, more in
+      (("ahn/fig6", {"optimizer.lr": lr}), *(("ahn/tail", {"model.init_std": std}) for std in STDS))]),
+    ("fig7", {"layers": [3]}, "smoke", [("ahn/fig7", {"model.layers": 3}), ("ahn/tail", LAST)]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("figure", "scale", "asked"), REQUESTS)
-def test_the_right_runs_are_asked_for(figure, scale, asked):
+@pytest.mark.parametrize(("id", "settings", "scale", "asked"), REQUESTS)
+def test_the_right_runs_are_asked_for(id, settings, scale, asked):
     runner = FakeRunner(lambda *asked: record(run=mark("f", [4, 7]), config={"task": {"context": 9}}), scale)
     runner.store = lambda *given: None
-    records = figure.runs(runner)
+    built(f"ahn/{id}", **settings).runs(runner)
     assert runner.asked == asked
-    if figure is REQUESTS[4][0]:
-        kinds = ("trained_N{}_0", "trained_N{}_1", "plain_N{}", "losses_N{}")
-        assert list(records) == [kind.format(label) for label in ("2_4", "20") for kind in kinds]
