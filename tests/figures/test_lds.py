@@ -55,20 +55,11 @@ class StoringRunner(FakeRunner):
         return self.stored[key]
 
 
-def run_of(window, steps=3, P=None, Q=None):
-    shape = (2, 2, steps, 1, window + 1, window + 1)
-    P, Q = np.random.default_rng(window).standard_normal(shape) if P is None else (P, Q)
+def run_of(window, steps=3, **given):
+    shape, rng = (2, 2, steps, 1, window + 1, window + 1), np.random.default_rng(window)
+    P, Q = given.values() if given else rng.standard_normal(shape)
     arrays = {"P_history": P, "Q_history": Q, "history_steps": np.arange(steps)}
     return record(run=mark(f"f{window}", [0, 4]), weights=arrays)
-
-
-def composed(protocol, window, *more):
-    """Return the settings of the run that is requested."""
-    runner = StoringRunner()
-    protocol.train(runner, window)
-    ((experiment, asked),) = runner.asked
-    overrides = [f"{key}={'null' if value is None else value}" for key, value in asked.items()]
-    return compose(ConfigDirs(), "train", [f"experiment={experiment}", *overrides, *more]).settings
 
 
 def test_figures_of_one_setting_share_runs_and_optima():
@@ -86,24 +77,23 @@ def test_figures_of_one_setting_share_runs_and_optima():
     assert (np.abs(test["step_W"] - test["step_exact_W"]) < 4.5 * test["step_stderr_W"]).all()
 
 
-def test_runs_follow_table_2():
-    settings = composed(Protocol("c", **SIZE), 3, "scale=laptop")
-    optimizer, train = settings["optimizer"], settings["train"]
-    assert (optimizer["lr"], list(optimizer["betas"])) == (7e-3, [0.92, 0.96])
-    assert (optimizer["schedule"]["min_lr"], settings["task"]["systems"]) == (1e-5, 20)
-    assert train["estimator"] == "population" and train["batch"] is None
-
-
 @pytest.mark.parametrize("window", [1, 2, 3, 4])
 def test_the_experiments_train_at_paper_scale_as_the_figures_do(window):
-    name = "lds/ar" if window == 1 else f"lds/ar{window}"
-    of_figure = composed(Protocol("a", 5, 30, [666013, 1, 0], 8001, 2000, fresh=True), window, "scale=paper")
-    own = compose(ConfigDirs(), "train", [f"experiment={name}", "scale=paper"]).settings
+    """How often a run is logged is no part of it."""
+    runner = StoringRunner()
+    for fresh in (True, False):
+        Protocol("a", 5, 30, [666013, 1, 0], 8001, 2000, fresh=fresh).train(runner, window)
+    (name, asked), (_, exact) = runner.asked
+    assert exact["train.estimator"] == "population"
+    words = [f"{key}={'null' if value is None else value}" for key, value in asked.items()]
+    both = [name, *words], [f"{name}{window if window > 1 else ''}"]
+    of_figure, own = (compose(ConfigDirs(), "train", [f"experiment={one}", "scale=paper", *more]).settings
+                      for one, *more in both)  # fmt: skip
     for part in ("task", "optimizer", "train", "trainer"):
         for settings in (own, of_figure):
             settings[part].pop("log_every", None)
         assert own[part] == of_figure[part]
-    assert own["seeds"] == of_figure["seeds"] and of_figure["train"]["estimator"] == "sampled"
+    assert own["seeds"] == of_figure["seeds"] and own["train"]["estimator"] == "sampled"
     assert own["model"]["init_std"] == pytest.approx(of_figure["model"]["init_std"], rel=1e-3)
 
 
@@ -114,8 +104,8 @@ def test_what_is_measured_is_the_exact_risk_and_the_weights_of_the_end():
         family = Full(window, layers=1)
         family.load({name: torch.from_numpy(run.weights[f"{name}_history"][:, s]) for name in "PQ"})
         model = LinearTransformer(family)
-        risk = law.exact_risk(model)
-        np.testing.assert_allclose(found["risk_RS"][:, s], risk(model).detach().numpy(), rtol=1e-12)
+        risk_R = law.exact_risk(model)(model).detach().numpy()
+        np.testing.assert_allclose(found["risk_RS"][:, s], risk_R, rtol=1e-12)
     # The head in the gauge predicts what the layer does.
     prompt = gram_prompts(law.sequences([generator(3, "eval")], 20).expand(2, -1, -1), window)
     given = prompt.gram_RBPP[1], prompt.query_RBP[1, :, :window]
@@ -129,30 +119,28 @@ def test_each_seed_has_the_minimum_that_its_weights_descend_to():
     optimum = protocol.runs(StoringRunner(), 1)["AR1_optimum"].weights
     b, a = optimum["b_P"] + [0.02, 0.05], optimum["a_KP"] + [[0.03, -0.04]]
     P, Q = np.zeros((2, 2, 1, 1, 2, 2))
-    P[0, 0, 0, -1], Q[0, 0, 0, :, 0] = 2 * b, a[0] / 2
-    P[1, 0, 0, -1], Q[1, 0, 0, :, 0] = a[0], b
-    found = measure_weights(run_of(1, 1, P, Q), protocol.risk(1), 1)
+    P[:, 0, 0, -1], Q[:, 0, 0, :, 0] = (2 * b, a[0]), (a[0] / 2, b)
+    found = measure_weights(run_of(1, 1, P=P, Q=Q), protocol.risk(1), 1)
     assert found["minimum_reached_R"].all() and (found["minimum_curvature_R"] > 1e-4).all()
     np.testing.assert_allclose(found["minimum_risk_R"], optimum["value"], rtol=1e-12)
     assert (found["outside_R"] > 0.01).all() and (found["minimum_outside_R"] < 1e-10).all()
     assert found["minimum_V_R"].tolist() == found["minimum_QK_R"].tolist() == [0, 1], "as they are"
     (least, most), (low, high) = found["minimum_scales_R2"]
     assert least < 1 < most and low > high
+    assert effective_weight(optimum["b_P"], optimum["a_KP"]) == pytest.approx(optimum["step"], rel=1e-6)
 
 
-def test_the_best_step_is_the_best_and_at_one_window_the_best_heads():
+def test_the_best_step_is_the_best():
     protocol = Protocol("b", **SIZE)
     risk = protocol.risk(2)
     eta, value = best_step(risk, 2)
-    b, a = torch.tensor([[0.0, 0, 1]]).double(), torch.zeros(1, 3, 3).double()
-    a[0, :2, :2] = torch.eye(2)
-    assert value == pytest.approx(float(risk.value_of_heads(b, eta * a)), rel=1e-10)
-    assert min(float(risk.value_of_heads(b, other * eta * a)) for other in (0.99, 1.01)) > value
+    b, a = torch.tensor([[0.0, 0, 1]]).double(), torch.eye(3).double()[None]
+    a[0, 2, 2] = 0
+    near = [float(risk.value_of_heads(b, other * eta * a)) for other in (0.99, 1, 1.01)]
+    assert value == pytest.approx(near[1], rel=1e-10) and value < min(near[::2])
     prompt = gram_prompts(protocol.law(2).sequences([generator(1, "eval")], 30), 2)
     mine = head(b[0].numpy(), (eta * a)[0, :2].numpy(), prompt.gram_RBPP[0], prompt.query_RBP[0, :, :2])
     torch.testing.assert_close(mine, GradientDescent(eta, 1).predict(prompt)[0])
-    optimum = protocol.runs(StoringRunner(), 1)["AR1_optimum"].weights
-    assert effective_weight(optimum["b_P"], optimum["a_KP"]) == pytest.approx(optimum["step"], rel=1e-6)
 
 
 def risk_of(window, setting="a"):
@@ -163,14 +151,14 @@ def test_the_best_head_is_found():
     """Compare with alternating least squares, the bound, and difference quotients."""
     risk, every = risk_of(2), torch.ones(3, dtype=torch.bool)
     found = search_values(risk, np.random.default_rng(0), 4, every)
-    other = risk.best_with_heads(1, np.random.default_rng(1), 2, iterations=300)
-    assert risk.convex_bound().value - risk.convex_bound().rounding <= found.value <= other.value * (1 + 1e-9)
+    other = risk.best_with_heads(1, np.random.default_rng(1), 2)
+    bound = risk.convex_bound()
+    assert bound.value - bound.rounding <= found.value <= other.value * (1 + 1e-9)
     assert float(risk.value_of_heads(found.b_HP, found.a_HKP)) == pytest.approx(found.value, rel=1e-10)
     part = search_values(risk, np.random.default_rng(0), 4, torch.tensor([True, False, True]))
     assert float(part.b_HP[0, 1]) == 0 and part.value >= found.value
     x = np.random.default_rng(3).standard_normal(3)
-    steps = 1e-5 * np.eye(3)
-    slopes = [(gap(x + step, risk, every)[0] - gap(x - step, risk, every)[0]) / 2e-5 for step in steps]
+    slopes = [(gap(x + e, risk, every)[0] - gap(x - e, risk, every)[0]) / 2e-5 for e in 1e-5 * np.eye(3)]
     np.testing.assert_allclose(gap(x, risk, every)[1], slopes, rtol=1e-5, atol=1e-10)
 
 
@@ -194,7 +182,7 @@ def test_the_descent_ends_below_the_best_head_at_the_scale_of_gradient_flow_and_
         assert not LocalMinimum(1.0, found.b_P, found.a_KP, step, curvature).reached
 
 
-@pytest.mark.parametrize("window", [1, 2, 4])
+@pytest.mark.parametrize("window", [1, 4])
 def test_the_gauge_is_balanced_and_changes_no_prediction(window):
     """The layer predicts with the symmetric parts of b a_k^T."""
     rng = np.random.default_rng(window)
@@ -204,14 +192,12 @@ def test_the_gauge_is_balanced_and_changes_no_prediction(window):
     one, other = (form + form.swapaxes(-1, -2) for form in forms)
     np.testing.assert_allclose(one, other, atol=1e-12)
     np.testing.assert_allclose(np.linalg.norm(found_b, axis=-1), np.linalg.norm(found_a, axis=(-2, -1)))
-    last = [b[np.abs(b) >= 0.1 * np.abs(b).max()][-1] for b in found_b]
-    assert min(last) > 0
-    for mine, yours in zip(canonical(-7 * b_XP, -a_XKP / 7), (found_b, found_a), strict=True):
-        np.testing.assert_allclose(mine, yours, atol=1e-12)
-    assert not any(M.any() for M in canonical(np.zeros(3), np.zeros((2, 3)))), "zero weights stay"
+    assert min(b[np.abs(b) >= 0.1 * np.abs(b).max()][-1] for b in found_b) > 0
     keys, corner = np.array([1.7, 0.1]), np.array([0.2, 1.3])
-    mirrors = canonical(corner, keys[None]), canonical(keys, corner[None])
-    for mine, yours in zip(*mirrors, strict=True):
+    alike = [(canonical(-7 * b_XP, -a_XKP / 7), (found_b, found_a)),
+             (canonical(corner, keys[None]), canonical(keys, corner[None])),
+             (canonical(np.zeros(3), np.zeros((2, 3))), (np.zeros(3), np.zeros((2, 3))))]  # fmt: skip
+    for mine, yours in (pair for ones in alike for pair in zip(*ones, strict=True)):
         np.testing.assert_allclose(mine, yours, atol=1e-12)
 
 
@@ -228,7 +214,7 @@ def test_supports_their_distances_and_the_masks():
     assert outside(b, a) == outside(3 * b, a / 3) == pytest.approx(0.025) and outside(b[::-1], a) == 1
 
 
-@pytest.mark.parametrize(("window", "rest"), [(2, 0.01), (3, 0.0), (3, 0.3)])
+@pytest.mark.parametrize(("window", "rest"), [(2, 0.01), (3, 0.3)])
 def test_scales_at_which_the_supports_match_are_found(window, rest):
     """Compare with supports at many scales."""
     rng, (mask_P, mask_KP) = np.random.default_rng(0), masks(window)
