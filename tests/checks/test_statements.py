@@ -2,7 +2,7 @@
 
 import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pytest
@@ -16,11 +16,20 @@ from icl.config.search_path import about_statements
 from icl.jobs.requests.check import decided
 from icl.runs.documents import dumps
 from icl.theory.lu.extrapolation import Means
+from icl.theory.numbers import entries_of
 from tests.checks.lds.statements import OPEN_NOISE
 from tests.checks.statements import ALL, Mutant, Odd, rows
 from tests.conformance.configs import configs
+from tests.processes import ROOT
 
 MUTANTS, ODD = rows("MUTANTS"), rows("ODD")
+
+
+RECORDS = {
+    id: record
+    for path in (ROOT / "docs" / "records").glob("*.json")
+    for id, record in json.loads(path.read_text(encoding="utf-8"))["checks"].items()
+}
 
 
 def agrees(verdict, statement):
@@ -43,6 +52,21 @@ def test_a_statement_is_decided_as_expected_and_its_controls_are_rejected(id):
     assert document["kinds"].keys() >= document["exact"].keys()
     for about in document["meanings"].values():
         assert 4 <= len(about) <= 130 and not about.endswith(".")
+    if id not in FEWER:
+        is_recorded(document, statement, RECORDS[id])
+
+
+def is_recorded(document, statement, record):
+    """Require that docs/records has these settings, this control and these numbers, but for samples."""
+    assert (document["kinds"], document["exact"]) == (record["kinds"], record["exact"])
+    settings = json.loads(dumps({f.name: getattr(statement, f.name) for f in fields(statement)}))
+    assert {name: settings.get(name) for name in record["settings"]} == record["settings"]
+    control, recorded = document["control"], record["control"]
+    assert (control["description"], control["exact"]) == (recorded["description"], recorded["exact"])
+    for name, kind in record["kinds"].items():
+        if kind != "sampled":
+            numbers, given = ([*entries_of(each["measured"][name])] for each in (document, record))
+            assert numbers == pytest.approx(given, rel=1e-6 if kind == "searched" else 1e-9, abs=1e-9), name
 
 
 @pytest.mark.parametrize("id", [id for id, cls in ALL.items() if cls.tries])
