@@ -4,7 +4,6 @@
     icl.train("ahn/theorem3", seeds=[0, 1], **{"optimizer.lr": 0.02})   a training run, all its seeds at once
     icl.figure("ahn/fig1", scale="smoke")                               a figure and its claims
     icl.reproduce(only=["ahn"])                                         every check, every figure, the report
-    icl.sweep(path)                                                     a sweep's table, a list of rows
     icl.list_runs(**{"optimizer.lr": 0.02})                             the runs there are, the newest first
     icl.load_run(path)                                                  a finished run: model, law, metrics
     icl.exact_risk(P, Q, context=20)                                    the risk of given weights, not sampled
@@ -21,7 +20,7 @@ from icl.resolver import by_scale as _by_scale  # noqa: F401  its import has Ome
 
 __version__ = "0.1.0"
 __all__ = [
-    "__version__", "check", "exact_risk", "figure", "list_runs", "load_run", "reproduce", "sweep", "train",
+    "__version__", "check", "exact_risk", "figure", "list_runs", "load_run", "reproduce", "train",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from icl.events import Listener
     from icl.jobs.stored.run_list import ListedRun
     from icl.notebook import FigureDict, ResultDict
-    from icl.runs.sweeps import Table
     from icl.training.load import TrainedRun
 
     Folder = str | PathLike[str]
@@ -103,15 +101,6 @@ def reproduce(
     from icl.api import run_all
 
     return run_all(settings, outputs, config_dir, on_event)
-
-
-def sweep(path: Folder) -> Table:
-    """Return what the jobs of the sweep in this folder have found: a list of rows with the columns of
-    sweep.csv, one for each job and seed. Jobs that are not done have no numbers."""
-    from icl.runs.sweeps import read_sweep
-
-    stored = read_sweep(str(path))
-    return stored.table([stored.outcome(job) for job in stored.jobs])
 
 
 def list_runs(outputs: Folder = "outputs", **settings: Any) -> list[ListedRun]:

@@ -30,10 +30,9 @@ class ItemProgress:
 
 @dataclass(frozen=True)
 class Message:
-    """A line for the user; `item` names its origin where several items run at once."""
+    """A line for the user."""
 
     text: str
-    item: WorkItem | None = None
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """`icl ARGS` inside this process, for the fixtures `icl` and `tiny`: as fast as the command allows."""
 
+import csv
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -69,6 +70,12 @@ def assert_refused(result: Result, said: str, outputs: Path | None = None) -> No
     assert len(more) <= 1 and all(line.startswith("icl: did you mean ") for line in more), result
     assert said in result.err, result.err
     assert outputs is None or not outputs.exists()
+
+
+def table_of(sweep: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the rows of a sweep's CSV."""
+    with Path(sweep["sweep_csv"]).open() as rows:
+        return list(csv.DictReader(rows))
 
 
 @contextmanager

@@ -19,8 +19,7 @@ from icl.events import Listener, Message, quiet
 Loggers = Mapping[str, Mapping[str, Any]]  # Lightning's, by name, each with its _target_
 COMMON = ("scale", "format", "force", "stale", "paths", "logger")  # conf/base.yaml
 FORMATS = ("text", "json")
-_CACHES = {"MPLCONFIGDIR": "matplotlib", "TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}
-_made: list[Path] = []  # the folder of caches and those above it that were not there; the process's
+_new: list[Path] = []  # matplotlib's folder and those above it that were not there; the process's
 
 
 @dataclass(frozen=True)
@@ -95,28 +94,23 @@ def _outputs(paths: Any) -> Path:
 
 
 def keep_cache_in(outputs: Path) -> None:
-    """Keep the caches of libraries below `outputs`, unless the user chose a place.
-
-    To be called before validation, which imports them: matplotlib and inductor then make their folders.
-    """
-    folder = outputs / "cache"
-    for variable, name in _CACHES.items():
-        os.environ.setdefault(variable, str(folder / name))
-    if not folder.exists():
-        _made[:] = [path for path in (folder, *folder.parents) if not path.exists()]
+    """Keep matplotlib's cache below `outputs`, unless the user chose a place. To be called before validation,
+    which imports it: it makes the folder then."""
+    folder = outputs / "cache" / "matplotlib"
+    os.environ.setdefault("MPLCONFIGDIR", str(folder))
+    _new[:] = [path for path in (folder, *folder.parents) if not path.exists()]
 
 
 @contextlib.contextmanager
 def cache_dropped_on_refusal() -> Iterator[None]:
     """Remove new cache folders again if the input is refused."""
-    _made.clear()
+    _new.clear()
     try:
         yield
     except InputError:
-        caches = [_made[0] / name for name in _CACHES.values()] if _made else []
-        for path in caches[:1]:  # matplotlib has listed fonts there, and knows them by now
+        for path in _new[:1]:  # matplotlib has listed fonts there, and knows them by now
             shutil.rmtree(path, ignore_errors=True)
-        for path in (*caches, *_made):  # that are empty
+        for path in _new[1:]:  # that are empty
             with contextlib.suppress(OSError):
                 path.rmdir()
         raise

@@ -124,7 +124,8 @@ class StoredSweep:
             given = _values(job.overrides)
             swept = {key: given.get(key, "") for key in self.keys}
             for seed in job.seeds or [None]:
-                of: Row = {"seed": seed, "run_dir": str(outcome.path), "fingerprint": job.fingerprint}
+                place = self.path(job).relative_to(self.outputs).as_posix()
+                of: Row = {"seed": seed, "run_dir": place, "fingerprint": job.fingerprint}
                 at = "" if seed is None else str(seed)
                 rows.append(swept | of | {name: outcome.metrics.get(name, {}).get(at) for name in metrics})
         return rows

@@ -1,13 +1,12 @@
 """Tests of `-m`, under any sweeper and launcher: validated as a whole, kept apart, with one document."""
 
-import csv
 import json
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from tests.commands import DIVERGES, Run, assert_refused, logged_to_wandb
+from tests.commands import DIVERGES, Run, assert_refused, logged_to_wandb, table_of
 
 KEYS = {"jobs", "done", "cached", "failed", "seconds", "summary", "sweep_csv"}
 
@@ -24,7 +23,8 @@ def test_the_document(tiny: Run, outputs: Path) -> None:
     assert len(list(outputs.glob("runs/ahn/theorem3/*/run.json"))) == 4
     path = Path(document["sweep_csv"])
     assert path.is_absolute() and path.is_relative_to(outputs / "sweeps")
-    lines = list(csv.DictReader(path.open()))
+    lines = table_of(document)
+    assert (outputs / lines[0]["run_dir"] / "run.json").is_file()
     assert list(lines[0])[:5] == ["model.layers", "seed", "run_dir", "fingerprint", "loss"]
     assert [(line["seed"], line["model.layers"]) for line in lines] == [*product("01", "12")]
     losses = [float(line["loss"]) for line in lines if line["model.layers"] == "1"]

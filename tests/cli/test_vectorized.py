@@ -16,7 +16,7 @@ import icl as package
 from icl.jobs.execution import vectorized
 from icl.training import run
 from icl.training.settings import TrainerConfig
-from tests.commands import DIVERGES, Run
+from tests.commands import DIVERGES, Run, table_of
 
 Elsewhere = Callable[..., dict[str, Any]]
 DOUBLE = ["-m", "trainer.precision=64-true", "format=json"]
@@ -25,7 +25,8 @@ STEPS = ["train.steps=30", "train.steps_per_batch=4", "train.log_every=4", "call
 
 
 def run_dirs(document: dict[str, Any]) -> list[Path]:
-    return [Path(row["run_dir"]) for row in package.sweep(document["sweep"]) if row["loss"] is not None]
+    outputs = Path(document["sweep"]).parents[1]
+    return [outputs / row["run_dir"] for row in table_of(document) if row["loss"]]
 
 
 def assert_same(first: list[Path], second: list[Path], rtol: float) -> None:

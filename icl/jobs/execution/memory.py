@@ -1,25 +1,14 @@
-"""Memory: how much there is, what does not fit, and what is returned to the system between two records."""
+"""Memory: how much there is, and what does not fit."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from icl.errors import InputError
-
-
-def release_memory() -> None:
-    """Return freed memory, which the C library keeps, to the system. Fragmented, it would grow from run to
-    run: ahn's seven figures in one process at laptop scale take 1.4 GB with it and 1.9 GB without."""
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's; other libraries have none
-        if trim is not None:
-            trim(0)
 
 
 def available_bytes() -> float:

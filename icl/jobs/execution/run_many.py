@@ -28,9 +28,8 @@ from icl.jobs.execution.memory import available_bytes
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Document, Request, lookup_or_validate, run_request
 from icl.jobs.stored.report import SHOWN, ReportRequest, blank_entries, build_report, papers_of
-from icl.runs.atomic import DiskFull, Unwritable
+from icl.runs.atomic import Unwritable
 
-_REFUSING = {"unwritable": Unwritable, "full": DiskFull}
 _BYTES = 1.5e9  # of a worker at scale=laptop: torch, and the runs of a figure
 
 
@@ -162,18 +161,12 @@ def worker_count(given: Any) -> int:
 
 def run_many(tasks: Sequence[Task], jobs: int, on_event: Listener) -> None:
     """Run every task once; those that need the same runs one after another."""
-
-    def pass_on(event: Event) -> None:
-        if isinstance(event, StateChanged) and event.state in _REFUSING:  # the next would repeat it
-            raise _REFUSING[event.state](event.text)
-        on_event(event)
-
     if min(jobs, len(tasks)) > 1:
-        _in_workers(tasks, jobs, pass_on)
+        _in_workers(tasks, jobs, on_event)
         return
     for task in tasks:
-        pass_on(StateChanged(task.item, "running"))
-        pass_on(_ended(replace(task, session=replace(task.session, on_event=on_event))))
+        on_event(StateChanged(task.item, "running"))
+        on_event(_ended(replace(task, session=replace(task.session, on_event=on_event))))
 
 
 def _in_workers(tasks: Sequence[Task], jobs: int, on_event: Listener) -> None:
@@ -239,18 +232,17 @@ def _work(key: Any, tasks: Sequence[Task], starter: int) -> tuple[Any, list[Stat
 
 
 def _ended(task: Task) -> StateChanged:
-    """Run a request and return its outcome. An interruption passes through."""
+    """Run a request and return its outcome. An interruption passes through, and what the next request would
+    meet, too."""
     try:
         return StateChanged(task.item, "done", run_request(task.request, task.session))
+    except Unwritable:
+        raise
     except (Exception, SystemExit) as error:
         return _failed(task.item, error)
 
 
 def _failed(item: WorkItem, error: BaseException) -> StateChanged:
-    if isinstance(error, Unwritable):
-        return StateChanged(
-            item, "full" if isinstance(error, DiskFull) else "unwritable", text=one_line(error)
-        )
     if isinstance(error, Unavailable):
         return StateChanged(item, "skipped", text=one_line(error))
     reason = f"{type(error).__name__}: {one_line(error)}"

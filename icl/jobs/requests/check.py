@@ -256,12 +256,20 @@ def _tries(config: Mapping[str, Any]) -> tuple[int | None, int]:
 class WeightCheck:
     """A check to evaluate on trained weights, parsed without importing it."""
 
-    check: str
-    node: Mapping[str, Any]
-    expected: str
-    scale: str
-    fingerprint: str
-    entry: CatalogEntry
+    request: CheckRequest
+    check_id: str
+
+    def evaluate(self, weights: Weights) -> dict[str, Any]:
+        name, check, expected = self.request.id, self.request.check, self.request.asked or "holds"
+        if not hasattr(check, "compare"):
+            raise InputError(f"checks={name}: cannot be evaluated on trained weights")
+        settings = {"dim": weights.law.dim, "context": list(weights.law.context_R), "weights": "this run"}
+        document = judged(name, check, settings, weights, expected)
+        if self.request.scale == "smoke" and document["verdict"] != expected:
+            note = "undecided: at smoke scale training is too short to decide; scale=laptop trains longer."
+            document |= {"verdict": "undecided", "expected": "undecided"}
+            document["notes"] = [*document["notes"], note]
+        return presented(document, self.request.entry) | {"check_id": self.check_id}
 
 
 def weight_checks_of(
@@ -272,18 +280,12 @@ def weight_checks_of(
         raise InputError(f"checks={names}: must be a list of checks, such as [ahn/theorem3]")
     keys = [(WeightCheck, name, scale, tuple(about)) for name in dict.fromkeys(names)]
     for key in keys:  # once per session: it costs more than all else that shows that a job is done
-        if key in session.cache:
-            continue
-        name = key[1]
-        option = f"check={session.configs.one_option('check', name)}"
-        node = session.compose("check", [option, f"scale={scale}"]).settings["check"]
-        node = {k: v for k, v in node.items() if v is not None or k not in OF_ALL}
-        expected = node.pop("expected") or "holds"
-        node.pop("weights")
-        identity = {"check": name, "node": node, "expected": expected, "smoke": scale == "smoke"}
-        identity["digest"] = code_digest(_roots(node, about))
-        entry = entry_of("check", name, session.configs)
-        session.cache[key] = WeightCheck(name, node, expected, scale, fingerprint(identity), entry)
+        if key not in session.cache:
+            option = f"check={session.configs.one_option('check', key[1])}"
+            asked = parse(session.compose("check", [option, f"scale={scale}"]), session)
+            digest = code_digest((*asked.roots, *about))
+            of_all = {"check": asked.identity, "expected": asked.asked, "scale": scale, "digest": digest}
+            session.cache[key] = WeightCheck(asked, fingerprint(of_all))
     return tuple(session.cache[key] for key in keys)
 
 
@@ -293,23 +295,8 @@ def validate_weight_checks(checks: Sequence[WeightCheck], model: Any, law: Any) 
     if checks:
         weights = given_weights.of_model(model, law)
         first = {name: 0 * matrix[:1] for name, matrix in weights.matrices.items()}
-        evaluate(checks, replace(weights, matrices=first, law=law.replica(0)))
-
-
-def evaluate(checks: Sequence[WeightCheck], weights: Weights) -> list[dict[str, Any]]:
-    return [_evaluate(wanted, weights) for wanted in checks]
-
-
-def _evaluate(wanted: WeightCheck, weights: Weights) -> dict[str, Any]:
-    check = instantiate("check", wanted.node)
-    if not hasattr(check, "compare"):
-        raise InputError(f"checks={wanted.check}: cannot be evaluated on trained weights")
-    settings = {"dim": weights.law.dim, "context": list(weights.law.context_R), "weights": "this run"}
-    document = judged(wanted.check, check, settings, weights, wanted.expected)
-    if wanted.scale == "smoke" and document["verdict"] != wanted.expected:
-        note = "undecided: at smoke scale training is too short to decide; scale=laptop trains longer."
-        document |= {"verdict": "undecided", "expected": "undecided", "notes": [*document["notes"], note]}
-    return presented(document, wanted.entry) | {"check_id": wanted.fingerprint}
+        for check in checks:
+            check.evaluate(replace(weights, matrices=first, law=law.replica(0)))
 
 
 def decided(

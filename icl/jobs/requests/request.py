@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from icl.config.session import Session
-from icl.jobs.execution.memory import release_memory
 
 Document = dict[str, Any]
 
@@ -55,9 +54,4 @@ def run_request(request: Request, session: Session) -> Document:
     if getattr(request, "rank", 0):
         return request.work(session)  # type: ignore[no-any-return]
     stored = lookup_or_validate(request, session)
-    if stored is not None:
-        return stored
-    try:
-        return request.execute(session)
-    finally:
-        release_memory()
+    return request.execute(session) if stored is None else stored

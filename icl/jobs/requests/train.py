@@ -22,7 +22,7 @@ from icl.config.values import by_content, processes, resolve_seeds
 from icl.errors import InputError
 from icl.events import ItemProgress, WorkItem
 from icl.jobs.execution.memory import fits_in_memory
-from icl.jobs.requests.check import WeightCheck, evaluate, validate_weight_checks, weight_checks_of
+from icl.jobs.requests.check import WeightCheck, validate_weight_checks, weight_checks_of
 from icl.jobs.requests.given_weights import of_model, of_run
 from icl.jobs.requests.request import Document, StoredResult, run_request
 from icl.loggers.names import grouped, name_of_overrides
@@ -77,7 +77,7 @@ class TrainRequest:
         if record is None:
             return None
         stale = invalid_reason(record.path, record.run, self._digest_for(session)) or ""
-        missing = ", ".join(check.check for check in self._missing_checks(record))
+        missing = ", ".join(check.request.id for check in self._missing_checks(record))
         left = f"not evaluated yet: {missing}" if missing else ""
         return StoredResult(self._document(record, cached=True), record.path, record.run, stale, left)
 
@@ -164,7 +164,10 @@ class TrainRequest:
         )
 
     def judge(self, model: Transformer, law: Law) -> Sequence[Mapping[str, Any]]:
-        return evaluate(self.weight_checks, of_model(model, law)) if self.weight_checks else []
+        if not self.weight_checks:
+            return []
+        weights = of_model(model, law)
+        return [check.evaluate(weights) for check in self.weight_checks]
 
     @contextlib.contextmanager
     def observers(self, plan: TrainingPlan, session: Session, attempt: int) -> Iterator[Sequence[RunLogger]]:
@@ -270,14 +273,15 @@ class TrainRequest:
         if record.run.get("diverged"):
             return []  # verdicts would be about other seeds than those wanted
         known = {verdict["check_id"] for verdict in record.verdicts}
-        return [check for check in self.weight_checks if check.fingerprint not in known]
+        return [check for check in self.weight_checks if check.check_id not in known]
 
     def _judged(self, record: RunRecord, session: Session) -> RunRecord:
         """Return the record with all verdicts."""
         missing = self._missing_checks(record)
         if not missing:
             return record
-        new = evaluate(missing, of_run(record.path))
+        weights = of_run(record.path)
+        new = [check.evaluate(weights) for check in missing]
         names = {verdict["check"] for verdict in new}
         kept = [verdict for verdict in record.verdicts if verdict["check"] not in names]
         with atomic.writing(session.outputs):
@@ -285,7 +289,7 @@ class TrainRequest:
 
     def _document(self, record: RunRecord, *, cached: bool) -> Document:
         run = record.run
-        wanted = {check.fingerprint for check in self.weight_checks}
+        wanted = {check.check_id for check in self.weight_checks}
         error = run["notes"][-1] if run.get("diverged") else None
         return {
             "run_dir": str(record.path),
