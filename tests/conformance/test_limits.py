@@ -113,21 +113,33 @@ CHECKS: dict[str, Changes] = {
 }  # fmt: skip
 
 FIGURES: dict[str, Changes] = {
+    "ahn/fig1": [{"layers": 13}, {"steps": 1.5}],
+    "ahn/fig2": [{"lr": 0}, {"seeds": [1, 1]}],
     "ahn/fig3": [{"context": 0}, {"starts": 0}, {"batches": 0}],
+    "ahn/fig4": [{"layers": 1}],  # (11) has a B in all layers but the last
     "ahn/fig6": [
-        *({"context": context} for context in ([], [4, 4], [0], [1000])),
+        *({"context": context} for context in ([], [4, 4], [0], [1000])), {"init_stds": [0.1, 0.1]},
         *({"seeds": []}, {"lr": 0}, {"test_contexts": 0}, {"search_contexts": 0}),
     ],
     "ahn/fig7": [{"layers": layers} for layers in ([], [0], [5], [2, 2], "12")],
     "giannou/fig2": [{"layers": [1, 1]}, {"layers": [0]}, {"dim": 2, "context": 2}],
     "giannou/fig3": [{"contexts": 101}],
     "giannou/fig7": [*({"layers": some} for some in ([], [1, 1], [0])), {"seeds": [1, 1]}, {"mu": 0}],
-    "giannou/fig8": [{"conditions": []}],
+    "giannou/fig8": [{"conditions": []}, {"grown": False, "tilted": False, "starts": 2},
+                     {"grown": False, "starts": 1, "tilted": True}],
     "lds/extra": [{"windows": [1], "settings": ["a"]}, {"settings": ["z"]}, {"sequences": 1}],
     "lds/fig1": [
         *({"setting": "e"}, {"windows": [0]}, {"windows": [2, 2]}, {"steps": 3}),
         *({"setting": "c", "windows": [4]}, {"windows": [4], "length": 5}),
     ],
+    "looped/fig1": [{"contexts": [20, 20]}, {"loops": []}],
+    "looped/fig2": [{"dims": [1]}, {"loops": [6]}],
+    "looped/fig4": [{"at_test": 2}],
+    "looped/fig5": [{"loops": [1, 2]}, {"sizes": [-1]}],
+    "lu/fig1": [{"dims": [10, 6]}, {"draws": 1}],
+    "lu/fig2": [{"kappas": [[0.1]]}, {"draws": [4]}],
+    "lu/fig3": [{"alpha_most": 1e303}, {"errors": ["icl", "ridge", "icl"]}],
+    "lu/fig4": [{"rho": 0}],
     "xie/fig1": [
         *({"squared_norms": norms} for norms in ([0, -1], [4])), *({"seeds": []}, {"dim": 0}, {"dim": 21}),
     ],

@@ -1,22 +1,19 @@
-"""Every figure: its claims measured again, its picture at both widths, its settings refused or set."""
+"""Every figure: its claims measured again, its picture at both widths, its covariance. The limits of its
+settings are in tests/conformance."""
 
 import numpy as np
 import pytest
 
-from icl.errors import InputError
 from icl.look import Look, drawn_as
 from tests.conformance.configs import configs
 from tests.drawn import faults, widths
-from tests.figures.bases import SMALL, STORED, base, built, stored
+from tests.figures.bases import STORED, base, built, stored
+from tests.records import FakeRunner, mark, record
 
 FIGURES = [config.name for config in configs("figure")]
 DRAWN_ALONE = ("ahn/fig6", "ahn/fig7", "giannou/fig2")  # of which no arrays of the claims are stored
 COLUMN = 3.3  # inches
 OF_A_USER = "lines.linewidth: 0.5\npatch.linewidth: 0.5\nfont.size: 6\n"
-
-
-def test_there_are_records_of_every_figure():
-    assert {*STORED, *SMALL} == {*FIGURES}
 
 
 @pytest.mark.parametrize("id", [id for id in STORED if id not in DRAWN_ALONE])
@@ -47,61 +44,16 @@ def test_a_picture_is_legible_at_both_widths_and_in_a_users_lines(id, tmp_path):
     assert widths(narrow) <= {0.5}
 
 
-COVARIANCE = "figure.covariance=[[2,0.3],[0.3,1]]"
-SHORT = ["figure.seeds=[0]", "figure.steps=2"]
-OF_SIGMA = {
-    "ahn/fig1": ["figure.dim=2", "figure.layers=1", *SHORT],
-    "ahn/fig7": [
-        "figure.dim=2",
-        "figure.layers=[1]",
-        "figure.test_contexts=20",
-        "figure.search_contexts=20",
-        *SHORT,
-    ],
-    "looped/fig3": ["figure.layers=2", "figure.descent_steps=2", *SHORT],
-}
+SIZES = {"ahn/fig1": {"dim": 2}, "ahn/fig3": {"dim": 2}, "ahn/fig7": {"dim": 2}, "looped/fig3": {}}
 
 
-@pytest.mark.parametrize(("id", "short"), OF_SIGMA.items())
-def test_a_covariance_can_be_set_where_the_statement_has_one(icl, tmp_path, id, short):
-    command = ["figure", id, "scale=smoke", f"paths.outputs={tmp_path / 'outputs'}", "format=json", *short]
-    plain, other = (icl(*command, *more).json for more in ([], [COVARIANCE]))
-    measured, others = ([claim["measured"] for claim in made["claims"]] for made in (plain, other))
-    assert measured != others
-    assert icl(*command, "figure.covariance=[[1,2],[2,1]]").code == 2
-
-
-REFUSED = [
-    ("ahn/fig1", {"layers": 13}, "figure.layers=13"),
-    ("ahn/fig1", {"steps": 1.5}, "figure.steps=1.5"),
-    ("ahn/fig2", {"lr": 0}, "figure.lr=0"),
-    ("ahn/fig2", {"seeds": [1, 1]}, "seeds="),
-    ("ahn/fig4", {"layers": 1}, "figure.layers=1"),  # (11) has a B in all layers but the last
-    ("ahn/fig6", {"init_stds": [0.1, 0.1]}, "figure.init_stds"),
-    ("ahn/fig7", {"layers": [5]}, "figure.layers=5"),
-    ("giannou/fig8", {"starts": 2, "grown": False, "tilted": False}, r"starts=2: needs figure\.grown=true"),
-    ("giannou/fig8", {"tilted": True, "grown": False}, r"tilted=true: needs figure\.grown=true"),
-    ("looped/fig1", {"contexts": [20, 20]}, "contexts"),
-    ("looped/fig1", {"loops": []}, "loops"),
-    ("looped/fig4", {"at_test": 2}, "at_test=2"),
-    ("looped/fig2", {"dims": [1]}, "dims"),
-    ("looped/fig2", {"loops": [6]}, "loops=6: at most 5"),
-    ("looped/fig5", {"loops": [1, 2]}, "loops"),
-    ("looped/fig5", {"sizes": [-1]}, "sizes"),
-    ("lu/fig1", {"dims": [10, 6]}, "figure.dims"),
-    ("lu/fig1", {"draws": 1}, "figure.draws=1"),
-    ("lu/fig2", {"kappas": [[0.1]]}, "figure.kappas"),
-    ("lu/fig2", {"draws": [4]}, "figure.draws"),
-    ("lu/fig3", {"alpha_most": 1e303}, "alpha_most"),
-    ("lu/fig3", {"errors": ["icl", "ridge", "icl"]}, "figure.errors"),
-    ("lu/fig4", {"rho": 0}, "figure.rho"),
-]
-
-
-@pytest.mark.parametrize(("id", "settings", "words"), REFUSED)
-def test_settings_that_make_no_figure_are_refused(id, settings, words):
-    with pytest.raises(InputError, match=words):
-        built(id, **settings)
+@pytest.mark.parametrize(("id", "size"), SIZES.items())
+def test_a_covariance_reaches_the_runs_where_the_statement_has_one(id, size):
+    run = record(run=mark("f", [0]), config={"task": {"context": 9}})
+    runner, Sigma = FakeRunner(lambda *asked: run), [[2, 0.3], [0.3, 1]]
+    runner.store = lambda *given: run
+    built(id, **size, covariance=Sigma).runs(runner)
+    assert [asked["task.covariance"] for _, asked in runner.asked] == [Sigma] * len(runner.asked)
 
 
 def test_what_the_battery_would_object_to_is_seen():
