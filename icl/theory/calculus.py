@@ -134,7 +134,7 @@ def limit(f: Callable[[int], Any], degree: int = 6, start: int = 20) -> tuple[in
     if not any(above):
         return 0, fmpq(0)
     p, q = (max(k for k in powers if c[k] != 0) for c in (above, below))
-    return p - q, above[p] / below[q]
+    return p - q, above[p]  # below[q] is the free one, 1
 
 
 def counterexample(claim: Callable[..., bool], **ranges: tuple[int, int]) -> dict[str, int] | None:

@@ -15,7 +15,7 @@ from flint import Ordering, arb, arb_mat, fmpq, fmpq_mat, fmpq_mpoly_ctx, fmpq_p
 
 from icl.theory.ahn.critical_set import query_polynomial, slope_of_prompt
 from icl.theory.ahn.forward import forward, sparse, tokens
-from icl.theory.ahn.relu_layer import curvature, relu_layer_risk, terms_of_b_0
+from icl.theory.ahn.relu_layer import curvature, relu_layer_risk, steepest, terms_of_b_0
 from icl.theory.ahn.two_layer_certificate import mean_square, traceless
 from icl.theory.giannou import inversion, polynomials
 from icl.theory.giannou.balls import greatest, positive
@@ -24,7 +24,7 @@ from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.looped.search import families
 from icl.theory.looped.tokens import paths_error, predicted, root, turned, whitened
 from icl.theory.one_layer import OneLayer, products
-from icl.theory.rationals import diagonal, identity, largest, matrix
+from icl.theory.rationals import diagonal, identity, largest, matrix, trace
 from icl.theory.rationals import dot as inner
 from icl.theory.wishart import best_polynomial, covariance_moments, mean_trace
 from icl.theory.words import ONE, Words, stack_risk, stack_slope
@@ -132,6 +132,7 @@ def layer_rows():
         best = layer.optimum()
         yield f"optimum {d} {n}", layer.risk(products(*best)), layer.least()
         yield f"least {d} {n}", layer_by_definition(*best, root, task_root, n), layer.least()
+        yield f"shapes {d}", [(x.nrows(), x.ncols()) for x in best], [(d + 1, d + 1)] * 2
 
 
 def stack_rows():
@@ -267,6 +268,10 @@ def relu_rows():
         )
         flat = [relu_layer_risk(0 * b_0, s * b_1, A, fmpq(n)) for s in (1, -1)]
         bend = b_1**2 * dot(A.entries(), A.entries()) * curvature(d, fmpq(n))
+        factor = curvature(d, fmpq(n))  # of |b_1 A|^2, beside b_1 tr A: at b_1 = 1
+        along = [trace(A) + 2 * factor * dot(A.entries(), A.entries())]
+        along += (2 * factor * A + identity(d)).entries()
+        yield f"steepest {d} {n}", steepest(A, fmpq(n)), max(map(abs, along))
         yield f"curvature {d} {n}", sum(flat) / 2 - d, bend
 
 
@@ -281,7 +286,14 @@ def looped_rows():
         total = by_definition(matrix([[a + h, -b], [b, a - h]]), n, L)
         yield f"plane {n} {L}", plane.risk(L, n, a, b, h), total
         yield f"coefficients {n} {L}", plane.at(plane.coefficients(L, n), a, b, h * h), total
-    for d, n, L, planes in ((1, 2, 3, 0), (2, 2, 2, 1), (3, 1, 2, 1), (3, 2, 2, 1), (4, 1, 2, 2)):
+    for d, n, L, planes in (
+        (1, 2, 3, 0),
+        (2, 1, 3, 1),
+        (2, 2, 2, 1),
+        (3, 1, 2, 1),
+        (3, 2, 2, 1),
+        (4, 1, 2, 2),
+    ):
         steps, scalar = EqualSteps(d, n, L), diagonal([a] * d)
         yield f"equal steps {d} {n} {L}", steps.polynomial(a), by_definition(scalar, n, L)
         yield (
@@ -299,7 +311,7 @@ def looped_rows():
             plane.at(normal.stretched(d, n, L, 1), a, b),
             by_definition(diagonal([a + b] + [a] * (d - 1)), n, L),
         )
-        if d > 1:
+        if d > 1 and L < 3:
             directions = turned(d, fmpq(0), fmpq(1), 1), diagonal([1, -1] + [0] * (d - 2))
             curvatures = steps.antisymmetric_curvature, steps.symmetric_curvature
             for name, X, curvature in zip("KH", directions, curvatures, strict=True):

@@ -51,6 +51,13 @@ ODD = [
     Odd("looped/loops_beyond_training", {"layers": 3, "context": 100}),
     Odd("looped/shift", {"context": 100, "scales": [0.7, 1.25]}),
     Odd("looped/shift", {"scales": [2.0]}, "fails"),
+    Odd("looped/shift", {"stretches": [0.55, 1.8]}),
+    *(Odd("looped/shift", {"layers": 7, "context": n}, v) for n, v in ((8, "fails"), (9, "holds"))),
+    *(
+        Odd("looped/shift", {"layers": L, "context": n}, verdict)
+        for L, low, high in ((4, 14, 424), (5, 10, 1316), (6, 9, 2588))
+        for n, verdict in ((low - 1, "fails"), (low, "holds"), (high - 1, "holds"), (high, "fails"))
+    ),
     Odd("looped/shift", {"stretches": [10.0]}, "fails"),
     Odd("looped/flow_finds_it", {"context": 100, "seed": 2, "starts": 2, "steps_taken": 600}),
     Odd("looped/flow_finds_it", {"starts": 1, "steps_taken": 50}, "undecided"),

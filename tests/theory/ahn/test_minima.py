@@ -1,11 +1,12 @@
 from dataclasses import replace
 
 import pytest
-from flint import arb, ctx, fmpq, fmpq_mat
+from flint import arb, arb_mat, ctx, fmpq, fmpq_mat
 
 from icl.theory.ahn.critical_set import query_polynomial
 from icl.theory.ahn.invariant_risk import InvariantRisk
-from icl.theory.ahn.minima import derivatives, enclosed
+from icl.theory.ahn.minima import _is_positive_definite, derivatives, enclosed
+from icl.theory.rationals import diagonal
 from icl.theory.wishart import covariance_moments, mean_trace
 
 POINT = {1: [fmpq(2, 3)], 2: [fmpq(2, 3), fmpq(5, 4), fmpq(-1, 3)]}
@@ -51,6 +52,15 @@ def test_one_layer_has_the_minimum_of_a_parabola():
     found = enclosed(moments, [1.0])
     assert found.a[0].contains(moments[1] / moments[2]) and found.a[0].rad() < 1e-12
     assert found.risk.contains(moments[0] - moments[1] ** 2 / moments[2])
+
+
+def test_every_leading_minor_decides():
+    for V in (1, 2, 3):
+        assert _is_positive_definite(arb_mat(diagonal([1] * V)))
+        assert not any(
+            _is_positive_definite(arb_mat(diagonal([-1 if i == k else 1 for i in range(V)])))
+            for k in range(V)
+        )
 
 
 def test_a_minimum_is_enclosed_and_other_points_are_not():

@@ -60,6 +60,28 @@ def test_cells_enclose_what_is_drawn(z, side, y):
                 assert sign * (drawn.mean() - bound[i]) < error
 
 
+@pytest.mark.parametrize(("side", "y"), [(0, (-0.3, -0.299)), (2, (0.05, 0.0501)), (3, (0.9, 0.901))])
+@pytest.mark.parametrize("z", [(0.5, 0.501), (0.9, 0.90001), (0.97, 0.9701)])
+def test_cells_of_a_narrow_box_enclose_the_means_given_the_norm(z, side, y):
+    """Given |u| = s, u_1 = s cos(theta) has the density exp(a s cos) sin^(d - 2)."""
+    cells, inside, angle_T = 200, slice(3, -3), np.linspace(0, 1, 801)
+    boxes = softmax_bound._Boxes(np.array([z]), np.array([side]), np.array([y]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        most_A, least_P, least_K = (bound[0, inside] for bound in softmax_bound._enclosed(DIM, boxes, cells))
+    for at, end in zip(z, y, strict=True):
+        a = DIM**0.5 * at / (1 - at)
+        b_1, b_y = ((1, end), (-1, end), (end, 1), (end, -1))[side]
+        s_C1 = softmax_bound._cell_ends(DIM, at, cells).s[inside, None]
+        for s in (s_C1[:-1], s_C1[1:]):
+            angle = angle_T * np.fmin(np.pi, 12 / (a * s) ** 0.5)
+            cosine, density = np.cos(angle), np.exp(a * s * (np.cos(angle) - 1)) * np.sin(angle) ** (DIM - 2)
+            w, p = s * cosine - a, cosine * (b_1 - a * b_y) + b_y * s
+            square = b_1**2 + 2 * b_1 * b_y * w + b_y**2 * (s**2 + a**2 - 2 * a * s * cosine)
+            for value, bound, sign in (w * p, most_A, 1), (p**2, least_P, -1), (square - p**2, least_K, -1):
+                mean = (value * density).sum(1) / density.sum(1)
+                assert (sign * (mean - bound) < 1e-9 * np.abs(mean)).all()
+
+
 def test_no_head_of_its_own_for_a_query_passes_the_bound(share):
     """Search r and the query's score on drawn tokens, b by least squares, as the bound does not."""
     gain = most_gain(DIM, share, 6000).value

@@ -71,7 +71,8 @@ def test_a_polynomial_is_positive_where_it_is(gap):
         return (3 * x - 1) ** 2 * (2 - x) + (x - y) ** 2 + gap
 
     for variables in (1, 2):
-        assert is_positive(bowl, 4, variables)[0]
+        found, boxes = is_positive(bowl, 4, variables)
+        assert found and boxes > 1
         assert not is_positive(lambda *at: bowl(*at) - 2 * gap, 4, variables)[0]
         assert not is_positive(lambda *at: -bowl(*at), 4, variables)[0]
     assert is_positive(lambda x: x**2 + gap, 2, 1)[0] and not is_positive(lambda x: x**2, 2, 1)[0]

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from flint import arb, ctx, fmpq, fmpq_poly
 
-from icl.checks.looped.settings import SADDLE_FROM
+from icl.checks.looped.settings import LOWER_FROM, SADDLE_FROM
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.theory.looped.descent import descend, plane_risk
 from icl.theory.looped.equal_steps import EqualSteps
-from icl.theory.looped.limit import block_rate, gaussian_turn, in_alpha, is_centred
-from icl.theory.looped.long_prompts import goe_moment, last_change, limit_curvature, next_whole
+from icl.theory.looped.limit import best_turn, block_rate, gaussian_turn, in_alpha, is_centred
+from icl.theory.looped.long_prompts import goe_moment, last_change, limit_curvature, negative_from, next_whole
 from icl.theory.looped.plane import at, coefficients, risk
 from icl.theory.looped.search import best_rotation, families, rounded
 from icl.theory.looped.symmetric import scalar_is_least
@@ -143,6 +143,20 @@ def test_the_first_saddle_is_the_last_change_of_sign(d, L) -> None:
     assert next_whole(last_change(d, L)) == SADDLE_FROM[d, L]
 
 
+def test_the_tables_begin_where_the_best_scalar_is_a_saddle_and_where_a_rotation_is_lower() -> None:
+    for (d, L), n in SADDLE_FROM.items():
+        assert [EqualSteps(d, k, L).curvature_sign() for k in (n - 1, n)] == [1, -1], (d, L)
+    for d, L in ((2, 3), (3, 3), (2, 5), (2, 7)):
+        n = LOWER_FROM[d, L]
+        assert n < SADDLE_FROM[d, L]
+        assert [best_rotation(EqualSteps(d, k, L)).planes > 0 for k in (n - 1, n)] == [False, True], (d, L)
+
+
+def test_a_polynomial_is_negative_from_a_dimension_on() -> None:
+    falling = fmpq_poly([4, 0, -1])  # 4 - d^2
+    assert [negative_from(falling, first) for first in (1, 2, 3)] == [False, False, True]
+
+
 @pytest.mark.parametrize("L", [2, 3, 4, 6])
 def test_the_risk_in_the_plane_comes_to_its_limit(L) -> None:
     root, alpha, beta = 10**9, fmpq(3, 5), fmpq(7, 4)
@@ -156,6 +170,14 @@ def test_no_certificate_where_alpha_might_lower_the_risk(monkeypatch) -> None:
     turned = [right[0], right[1] - fmpq_poly([0, right[1](2)]), *right[2:]]
     monkeypatch.setattr("icl.theory.looped.limit.in_alpha", lambda layers: turned)
     assert not is_centred(4)
+    least_risk = best_turn(4)[1] * right[0](0)
+    for share, certain in (
+        (fmpq(101, 100), True),
+        (fmpq(99, 100), False),
+    ):  # of 2 (t - 1)^4 where t is a root
+        t = 1 + near((share * least_risk / 2) ** arb(0.25), 30)
+        turned = [right[0], fmpq_poly([t, -1])]
+        assert t > 1 and is_centred(4) is certain
 
 
 def pairings(letters):
