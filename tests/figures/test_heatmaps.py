@@ -1,10 +1,8 @@
 """Tests of the pictures of weights: which matrices are shown, and what their colours and outlines say."""
 
-import io
-
 import numpy as np
 import pytest
-from PIL import Image
+from matplotlib.figure import Figure
 
 from icl.errors import InputError
 from icl.figures.heatmaps import free_of, heatmap_png, panels_of
@@ -12,15 +10,6 @@ from icl.tasks import DynamicalSystem
 
 RNG = np.random.default_rng(0)
 R, L, H, D = 3, 2, 2, 4
-SQUARE = 120 * 1.7 / 3  # pixels of an entry of a 3 x 3 panel, which begins .16 and .6 in from the corner
-EDGE = range(round(-SQUARE / 2) - 2, round(-SQUARE / 2) + 3)  # from an entry's middle to its left edge
-
-
-def entry(png: bytes, row: int, column: int, off: int = 0) -> np.ndarray:
-    """Return the colour at the middle of an entry, or the given number of pixels right of it."""
-    pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
-    x, y = (round(120 * start + (i + 0.5) * SQUARE) for start, i in ((0.16, column), (0.6, row)))
-    return pixels[y, x + off]
 
 
 def test_A_is_shown_where_Sigma_is_the_identity():
@@ -32,16 +21,16 @@ def test_A_is_shown_where_Sigma_is_the_identity():
     np.testing.assert_allclose(list(panels["A"].values()), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("name", "shape", "labels"),
-    [
-        ("P", (L, H), ["$P_{0,0}$", "$P_{0,1}$", "$P_{1,0}$", "$P_{1,1}$"]),
-        ("P", (L, 1), ["$P_{0}$", "$P_{1}$"]),
-        ("Q", (1,), ["$Q$"]),
-        ("W_V", (L,), ["$W_{V,0}$", "$W_{V,1}$"]),
-        ("W_QK", (1,), ["$W_{QK}$"]),
-    ],
-)
+LABELS = [
+    ("P", (L, H), ["$P_{0,0}$", "$P_{0,1}$", "$P_{1,0}$", "$P_{1,1}$"]),
+    ("P", (L, 1), ["$P_{0}$", "$P_{1}$"]),
+    ("Q", (1,), ["$Q$"]),
+    ("W_V", (L,), ["$W_{V,0}$", "$W_{V,1}$"]),
+    ("W_QK", (1,), ["$W_{QK}$"]),
+]
+
+
+@pytest.mark.parametrize(("name", "shape", "labels"), LABELS)
 def test_every_matrix_has_a_label_and_every_seed_a_picture(name, shape, labels):
     stack = RNG.normal(size=(R, *shape, D, D))
     mean, each = panels_of({name: stack}), panels_of({name: stack}, None, "each", [7, 3, 11])
@@ -67,33 +56,41 @@ def test_a_law_of_dynamical_systems_has_its_weights_seen_as_the_papers_with_patt
     np.testing.assert_array_equal(panels["W_V/seed_7"]["$W_{V}$"], P[0, 0].T)
 
 
-def test_free_entries_are_outlined():
-    matrix, free = np.zeros((3, 3)), np.eye(3, dtype=bool)
-    masks = (None, {"M": free})
-    plain, marked = (heatmap_png({"M": matrix}, "", annotate=False, free=mask) for mask in masks)
-    for row, column in [(0, 1), (1, 1), (1, 2), (2, 1)]:
-        np.testing.assert_array_equal(entry(marked, row, column), entry(plain, row, column))
-        at_edge = [(entry(marked, row, column, x) != entry(plain, row, column, x)).any() for x in EDGE]
-        assert any(at_edge) == (free[row, column - 1] or free[row, column])
+@pytest.fixture
+def drawn(monkeypatch):
+    """Return what draws matrices, and the axes instead of a PNG."""
+    kept = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *to, **how: kept.append(figure))
+
+    def draw(matrices, **options):
+        heatmap_png({str(i): np.array(M, dtype=float) for i, M in enumerate(matrices)}, "", **options)
+        return kept[-1].axes
+
+    return draw
 
 
-def test_colours_diverge_from_zero_on_one_scale():
-    def colour(value: float, **options: float) -> np.ndarray:
-        return entry(heatmap_png({"$A_0$": np.full((3, 3), value)}, "", annotate=False, **options), 1, 1)
+def test_colours_diverge_from_zero_on_one_scale_and_free_entries_are_outlined(drawn):
+    def colour(axes, value):
+        return axes.images[0].to_rgba(np.array([[value]]))[0, 0]
 
-    red, blue, zero = colour(2.0, vmax=2.0), colour(-2.0, vmax=2.0), colour(0.0, vmax=2.0)
-    assert red[0] > red[2] + 50 and blue[2] > blue[0] + 50 and zero.min() > 240
-    assert colour(1.0, vmax=2.0).sum() > red.sum()
-    np.testing.assert_array_equal(colour(1e-7), red)  # without vmax the largest entry has the darkest colour
-    assert np.ptp(colour(float("nan"))) == 0
+    one, other, bar = drawn([np.eye(3), -2 * np.eye(3)], free={"1": np.eye(3, dtype=bool)})
+    red, blue, zero = (colour(one, value) for value in (2.0, -2.0, 0.0))
+    assert red[0] > red[2] + 0.2 and blue[2] > blue[0] + 0.2 and zero.min() > 0.94
+    assert colour(one, 1.0).sum() > red.sum() and np.ptp(colour(one, np.nan)[:3]) == 0
+    assert (colour(other, 2.0) == red).all(), "the largest entry has the darkest colour"
+    assert [label.get_text() for label in bar.get_yticklabels()] == ["−2.00", "0", "2.00"]
+    assert not one.patches and [cell.get_xy() for cell in other.patches] == [
+        (i - 0.5, i - 0.5) for i in range(3)
+    ]
+    one, bar = drawn([1e-7 * np.eye(3)])
+    assert one.images[0].get_clim() == pytest.approx((-1, 1)) and one.texts[0].get_text() == "1.00"
+    assert drawn([np.eye(3)], vmax=4.0)[0].images[0].get_clim() == (-4, 4)
 
 
-@pytest.mark.parametrize(
-    ("side", "layers", "written"), [(8, 1, True), (9, 1, False), (5, 10, True), (5, 11, False)]
-)
-def test_entries_are_written_into_small_matrices_only(side, layers, written):
-    matrices = {str(layer): RNG.normal(size=(side, side)) for layer in range(layers)}
-    assert (heatmap_png(matrices, "") != heatmap_png(matrices, "", annotate=False)) == written
+def test_entries_are_written_into_small_matrices_only(drawn):
+    sizes = {(1, 8, 8): True, (1, 9, 9): False, (10, 5, 5): True, (11, 5, 5): False}
+    assert {size: bool(drawn(np.ones(size))[0].texts) for size in sizes} == sizes
+    assert not drawn(np.ones((1, 8, 8)), annotate=False)[0].texts
 
 
 @pytest.mark.parametrize("extreme", [0.0, 1e30, float("nan"), float("inf")])
