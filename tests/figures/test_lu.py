@@ -5,7 +5,8 @@ import pytest
 
 from icl.figures.lu.simulated import Setting, limits, simulate
 from icl.theory.lu.limits import plotted
-from tests.figures.bases import base
+from tests.figures.bases import base, built
+from tests.records import FakeRunner
 
 
 def test_figure_3_is_the_published_one():
@@ -38,3 +39,8 @@ def test_means_and_standard_errors_are_those_of_repeated_draws():
         means = np.array([one["new_PC"][0, c] for one in drawn])
         stderrs = np.array([one["new_stderr_PC"][0, c] for one in drawn])
         assert means.std() == pytest.approx((stderrs**2).mean() ** 0.5, rel=0.35)
+
+
+def test_the_largest_of_three_dims_is_simulated_without_a_ridge():
+    records = built("lu/fig1", dims=[2, 3, 4], draws=2).runs(FakeRunner())
+    assert [records[name].weights["new_PC"].shape[1] for name in ("plain", "ridge")] == [3, 2]

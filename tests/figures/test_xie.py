@@ -1,5 +1,6 @@
 """What xie's figures compute, and which runs they ask for."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.figures.arrays import metric
 from icl.figures.xie.fig1 import Fig1
-from icl.figures.xie.fig5 import descent_gradients, input_gradients
+from icl.figures.xie.fig5 import alignment_of, descent_gradients, input_gradients
 from icl.figures.xie.runs import risks
 from icl.jobs.requests.figure import FigureRunner
 from icl.jobs.requests.train import parse as train_request
@@ -28,16 +29,14 @@ SIZE = {"dim": 3, "context": 5, "seeds": [0, 4]}
 SHORT = {"minibatch_steps": 6, "minibatch_size": 32}
 NONE = {"squared_norms": [0, 4.0], "minibatch_squared_norms": []}
 LAST = {"squared_norms": [0, 4], "minibatch_squared_norms": [4], "alignment_squared_norm": 4, "prompts": 4000}
-SMALL = {
-    name: built(f"xie/{name}", **SIZE, **settings)
-    for name, settings in {
-        "fig1": {"squared_norms": [4, 0]},
-        "fig2": {**SHORT, "heads": [4, 1, 3], "squared_norm": 4, "minibatch_heads": [1]},
-        "fig3": {**SHORT, "heads": 4, **NONE},
-        "fig4": {"heads": 4, "squared_norms": [0, 4], "squared_biases": [0, 1]},
-        "fig5": {**SHORT, **LAST},
-    }.items()
+OWN = {
+    "fig1": {"squared_norms": [4, 0]},
+    "fig2": {**SHORT, "heads": [4, 1, 3], "squared_norm": 4, "minibatch_heads": [1]},
+    "fig3": {**SHORT, "heads": 4, **NONE},
+    "fig4": {"heads": 4, "squared_norms": [0, 4], "squared_biases": [0, 1]},
+    "fig5": {**SHORT, **LAST},
 }
+SMALL = {name: built(f"xie/{name}", **SIZE, **settings) for name, settings in OWN.items()}
 
 
 def test_figures_share_their_runs():
@@ -99,7 +98,9 @@ def test_covariates_are_white_at_any_dim(name):
 def trained(tmp_path_factory):
     """Return records of small figures, trained at smoke as by the command line."""
     runner = FigureRunner("smoke", Session(tmp_path_factory.mktemp("outputs")))
-    return {name: figure.runs(runner) for name, figure in SMALL.items() if name != "fig3"}
+    found = {name: figure.runs(runner) for name, figure in SMALL.items() if name != "fig3"}
+    one_seed = replace(SMALL["fig5"], seeds=[0]).yq_lsa(runner, prior=4)
+    return found | {"one seed": alignment_of(one_seed, LAST["prompts"])}
 
 
 def test_minibatch_curves_share_the_colour_and_one_legend_entry(trained):
@@ -139,12 +140,13 @@ def test_the_exact_lines_are_the_closed_forms_and_no_weights_are_below(trained):
 
 def test_the_excess_is_the_mean_square_of_the_gradients_difference(trained):
     """Compare the exact risk of trained weights with sampled prompts, by way of one GD step."""
-    aligned = trained["fig5"]["alignment"].weights
-    for name in ("prediction", "gradient"):
-        off_RS = np.abs(aligned[f"{name}_square_RS"] - (aligned["risk_RS"] - gd_risk(3, 5)))
-        assert (off_RS < 5 * aligned[f"{name}_stderr_RS"]).all()
-        assert (aligned[f"{name}_stderr_RS"] < 0.1 * aligned[f"{name}_square_RS"]).all()
-    assert (np.diff(aligned["prediction_SQ"], axis=1) > 0).all()
+    for aligned in (trained["fig5"]["alignment"].weights, trained["one seed"]):
+        for name in ("prediction", "gradient"):
+            square_RS, stderr_RS = (aligned[f"{name}_{of}_RS"] for of in ("square", "stderr"))
+            assert (np.abs(square_RS - (aligned["risk_RS"] - gd_risk(3, 5))) < 5 * stderr_RS).all()
+            assert (stderr_RS < 0.1 * square_RS).all()
+        assert len(aligned["prediction_SQ"]) == len(aligned["steps_S"])
+        assert (np.diff(aligned["prediction_SQ"], axis=1) > 0).all()
 
 
 def yq_lsa(**weights):
