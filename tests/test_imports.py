@@ -12,8 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 BOTTOM = {
-    "errors", "random", "resolver", "verdicts", "metrics", "text", "digests", "progress", "quantiles",
-    "ranges", "events", "weighted", "kernel", "redact", "look",
+    "errors", "random", "resolver", "verdicts", "metrics", "text", "digests", "progress", "stats",
+    "events", "kernel", "redact", "look",
 }  # importable by all but theory  # fmt: skip
 LAYERS = {
     "theory": {"theory"},
@@ -26,10 +26,8 @@ LAYERS = {
     "conf": {"conf"},
     "events": {"events"},
     "progress": {"progress"},
-    "quantiles": {"quantiles"},
+    "stats": {"stats"},
     "metrics": {"metrics", "errors"},
-    "ranges": {"ranges", "errors"},
-    "weighted": {"weighted"},
     "look": {"look", "digests", "errors"},
     "kernel": {"kernel"},
     "redact": {"redact"},

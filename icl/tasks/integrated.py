@@ -12,10 +12,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from icl.stats import effective_size
 from icl.tasks.gaussian_prompts import GaussianPrompts
 from icl.tasks.law import Draw, Estimator, Generators, Model
 from icl.tasks.tilted import inflations_for
-from icl.weighted import effective_size
 
 
 class Integrated(Estimator):

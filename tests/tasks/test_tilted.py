@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import norm
 
 from icl.random import generator
+from icl.stats import effective_size, tail_share
 from icl.tasks.tilted import INFLATIONS, density_ratios, draw_tilted
 from icl.theory.wishart import trace_moment
-from icl.weighted import effective_size, tail_share
 
 SIZES = [(1, 1), (1, 7), (2, 2), (3, 2), (5, 4), (5, 5), (5, 10), (5, 20), (6, 3)]
 BATCH, COMPONENTS = 20_000, len(INFLATIONS)

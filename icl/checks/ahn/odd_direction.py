@@ -22,9 +22,9 @@ from torch import Tensor
 
 from icl.checks.statement import Sample
 from icl.models.gram import sparse_expected_risk
+from icl.stats import stratified_error
 from icl.tasks.tilted import draw_tilted, inflations_for
 from icl.theory.ahn.invariant_risk import PolynomialMinimum
-from icl.weighted import stratified_error
 
 Array = NDArray[np.float64]
 

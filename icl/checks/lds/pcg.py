@@ -11,7 +11,7 @@ import torch
 from flint import fmpq, fmpq_mat
 from torch import Tensor
 
-from icl import quantiles
+from icl import stats
 from icl.algorithms import ConjugateGradient, GradientDescent
 from icl.checks.lds.settings import Windows
 from icl.checks.statement import OPEN, QUANTILE, Measured, Sample, as_float
@@ -136,7 +136,7 @@ def _floats(entries: Sequence[fmpq]) -> Tensor:
 def _median(values_B: Tensor) -> Sample:
     """Return the median, and its 99.9 % interval between two order statistics as a standard error."""
     B = len(values_B)
-    below = quantiles.fair_coin(LEVEL / 2, B)
+    below = stats.fair_coin(LEVEL / 2, B)
     sorted_B = values_B.sort().values
     low, high, median = float(sorted_B[below - 1]), float(sorted_B[B - below]), float(values_B.median())
     return Sample(median, max(high - median, median - low) / QUANTILE)

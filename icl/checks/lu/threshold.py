@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from flint import fmpq, nmod_mat
 
-from icl import quantiles
+from icl import stats
 from icl.checks.lu.sizes import Ratios
 from icl.checks.statement import QUANTILE, Measured, Sample, setting
 from icl.models.lu.pretraining import Pretraining
@@ -55,13 +55,13 @@ class Threshold(Ratios):
 def share(seen_T: np.ndarray) -> Sample:
     """Return a share with the wider side of Clopper and Pearson's interval of 99.9 %."""
     mean = float(seen_T.mean())
-    low, high = quantiles.proportion(0.0005, int(seen_T.sum()), len(seen_T))
+    low, high = stats.proportion(0.0005, int(seen_T.sum()), len(seen_T))
     return Sample(mean, max(mean - low, high - mean) / QUANTILE)
 
 
 def median(value_T: np.ndarray) -> Sample:
     """Return the median, with the wider side of its interval of 99.9 % by order statistics."""
-    ordered_T, k = np.sort(value_T), quantiles.fair_coin(0.0005, len(value_T))
+    ordered_T, k = np.sort(value_T), stats.fair_coin(0.0005, len(value_T))
     middle, low, high = float(np.median(value_T)), float(ordered_T[k]), float(ordered_T[-1 - k])
     return Sample(middle, max(middle - low, high - middle) / QUANTILE)
 

@@ -35,7 +35,6 @@ from icl.figures.style import (
 from icl.figures.training import TrainingSettings
 from icl.models import LinearTransformer
 from icl.random import generator
-from icl.ranges import MOST_STARTS
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegressionLaw
 from icl.tasks.distances import distance_to_identity
@@ -45,6 +44,7 @@ from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.training.estimators import make_estimator
 from icl.training.load import TrainedRun, restored
 
+MOST_STARTS = 10**5  # of a search: days
 MAX_LAYERS = 4  # of the exact polynomial with B
 ON_S = 0.1  # where a Dist that 'appears to be decreasing to 0' (section 5.1) has to end
 STILL_FALLING = 0.01  # share by which the loss of fixed prompts falls in the last tenth of a run

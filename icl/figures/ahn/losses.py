@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
-from icl import quantiles
+from icl import stats
 from icl.algorithms import Contexts, GradientDescent, LeastSquares, search_gd
 from icl.errors import InputError, reals, whole
 from icl.figures.ahn.trained import MOST_BATCHES, sampled_risk
@@ -33,8 +33,8 @@ from icl.figures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, exact
 from icl.models import LinearTransformer
 from icl.models.batched import batch_last
 from icl.random import generator
-from icl.ranges import MOST_PROMPTS
 from icl.runs.record import RunRecord
+from icl.stats import stratified_error, tail_share
 from icl.tasks.integrated import Tilted
 from icl.tasks.linear_regression import LinearRegressionLaw, linear_regression
 from icl.tasks.prompts import GramPrompt
@@ -42,9 +42,9 @@ from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.training.estimators import make_estimator
 from icl.training.load import restored
 from icl.verdicts import joint
-from icl.weighted import stratified_error, tail_share
 
 Array = NDArray[Any]
+MOST_PROMPTS = 10**7  # at once, in memory
 CHUNK = 200  # contexts at a time: their prompts are D * D as many
 STARTS = 64  # of the search for the best point of eq. (11) on S: at N = 2 and 8, 32 miss it
 # The authors' notebooks: w <- w - eta sum_i (<w, x_i> - y_i) x_i over the first N - 1 of the N examples.
@@ -337,7 +337,7 @@ def median_interval(sample_C: Array) -> list[float]:
     """Distribution-free: order statistics between which the median lies with the chance LEVEL at least."""
     ordered_C, count = np.sort(sample_C), len(sample_C)
     # P(fewer than `rank` of `count` lie below the median) <= (1 - LEVEL) / 2
-    rank = quantiles.fair_coin((1 - LEVEL) / 2, count)
+    rank = stats.fair_coin((1 - LEVEL) / 2, count)
     low, high = (ordered_C[rank - 1], ordered_C[count - rank]) if rank else (-np.inf, np.inf)
     return [float(low), float(np.median(ordered_C)), float(high)]
 
@@ -348,7 +348,7 @@ def mean_interval(sample_C: Array, components: int = 1) -> list[float]:
     mean = float(sample_C.mean())
     if tail_share(sample_C, 1) > MOST:
         return [-np.inf, mean, np.inf]
-    half = quantiles.normal((1 - LEVEL) / 2) * stratified_error(sample_C, components)
+    half = stats.normal((1 - LEVEL) / 2) * stratified_error(sample_C, components)
     return [mean - half, mean, mean + half]
 
 
@@ -419,7 +419,7 @@ def summary(loss_RC: Mapping[str, Array], weight_RC: Array, components_R: Sequen
 
 
 def _risk_by_draws(drawn: Mapping[str, Array]) -> dict[str, Array]:
-    mean_R, half_R = drawn["risk_R"], quantiles.normal((1 - LEVEL) / 2) * drawn["risk_stderr_R"]
+    mean_R, half_R = drawn["risk_R"], stats.normal((1 - LEVEL) / 2) * drawn["risk_stderr_R"]
     return {"risk_trained": np.stack([mean_R - half_R, mean_R, mean_R + half_R], axis=1)}
 
 

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from icl.runs.record import RunRecord
+from icl.stats import stratified_error
 from icl.tasks.ahn.risk_on_s import scalars_on_s
 from icl.tasks.distances import distance_to_identity, inverse_symmetric_root, symmetric_root
 from icl.tasks.integrated import Tilted
 from icl.tasks.law import Draw, Estimator
-from icl.weighted import stratified_error
 
 BATCH = 20_000  # prompts of the paper's batch
 MOST_BATCHES = 10**5  # hours

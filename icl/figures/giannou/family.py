@@ -14,6 +14,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
 from icl.random import generator
+from icl.stats import stratified_error
 from icl.tasks import ConditionedRegressionLaw
 from icl.tasks.tilted import draw_tilted, inflations_for
 from icl.tasks.wishart import draw_wishart
@@ -29,7 +30,6 @@ from icl.theory.giannou.scalar_family import (
 )
 from icl.theory.quadrature import MAX_NODES, gauss_rule
 from icl.theory.wishart import trace_moment
-from icl.weighted import stratified_error
 
 Array = NDArray[np.float64]
 

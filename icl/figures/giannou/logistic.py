@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 
-from icl import quantiles
+from icl import stats
 from icl.config import resolve_seeds
 from icl.errors import InputError, whole
 from icl.figures.claims import Claim, sampled
@@ -186,5 +186,5 @@ def gap_verdict(gap_R: np.ndarray) -> tuple[dict[str, float], str]:
     interval."""
     count, mean, half = len(gap_R), float(gap_R.mean()), float("nan")
     if count > 1:
-        half = float(quantiles.student((1 - LEVEL) / 2, count - 1) * gap_R.std(ddof=1) / count**0.5)
+        half = float(stats.student((1 - LEVEL) / 2, count - 1) * gap_R.std(ddof=1) / count**0.5)
     return {"mean": mean, "low": mean - half, "high": mean + half}, sampled(mean, half).below(0.0).verdict

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 
-from icl import quantiles
+from icl import stats
 from icl.errors import InputError, reals, whole
 from icl.figures.claims import Claim
 from icl.figures.figure import Figure, Layout, Panels, Records
@@ -38,10 +38,10 @@ from icl.figures.style import (
 from icl.figures.training import KEY, TrainingSettings, different
 from icl.random import generator
 from icl.runs.record import RunRecord
+from icl.stats import tail_share
 from icl.tasks import ConditionedRegression, ConditionedRegressionLaw
 from icl.training.load import restored
 from icl.training.threads import threads
-from icl.weighted import tail_share
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -64,7 +64,7 @@ PUBLISHED_LARGEST = (1.0, 1.0)  # the published code draws N(0, I) where kappa =
 TEXT_LARGEST = (1.0, 100.0)
 
 LEVEL = 0.999  # of every interval
-HALF = quantiles.normal((1 - LEVEL) / 2)
+HALF = stats.normal((1 - LEVEL) / 2)
 HEAVY = 0.5  # of a mean that the hundred largest of its terms may carry where it is to be believed
 ORDERS = {2: ORANGE, 3: GREEN}
 START_SAID = {"transpose": "X_0 = A^T / (s_1^2 + s_d^2)", "identity": "X_0 = 2 I / (s_1 + s_d)"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.ticker import NullFormatter
 
-from icl import quantiles
+from icl import stats
 from icl.algorithms import DiscreteMMSE
 from icl.errors import real, whole
 from icl.figures.claims import Claim, exact, sampled
@@ -137,5 +137,5 @@ class Fig4(lu.Simulated):
 def _half_widths(records: Records) -> np.ndarray:
     """Return half of the 95 % interval of each of dMMSE's gaps."""
     draws = int(records["attention"].weights["draws_C"][-1])
-    half_AK: np.ndarray = quantiles.student(lu.TAIL, draws - 1) * records["dmmse"].weights["gap_stderr_AK"]
+    half_AK: np.ndarray = stats.student(lu.TAIL, draws - 1) * records["dmmse"].weights["gap_stderr_AK"]
     return half_AK

@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from icl import quantiles
+from icl import stats
 from icl.errors import reals, rising, whole
 from icl.figures.claims import Claim
 from icl.figures.figure import Figure
@@ -143,7 +143,7 @@ class Errors(NamedTuple):
         arrays = record.weights
         curve_SX, dims = arrays[f"{which}_curve_SX"], len(arrays["dims_C"])
         shape = (len(curve_SX), -1, dims)
-        factor_C = np.array([quantiles.student(TAIL, count - 1) for count in arrays["draws_C"]])
+        factor_C = np.array([stats.student(TAIL, count - 1) for count in arrays["draws_C"]])
         half_SNC = factor_C * arrays[f"{which}_stderr_PC"].reshape(shape)
         x_N = arrays["x_P"].reshape(shape[:2])[0]
         return cls(x_N, arrays[f"{which}_PC"].reshape(shape), half_SNC, arrays["x_X"], curve_SX)

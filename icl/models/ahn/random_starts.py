@@ -22,10 +22,10 @@ from icl.models.ahn.descent import Risk, descend_each
 from icl.models.gram import sparse_expected_risk
 from icl.progress import track
 from icl.random import generator
+from icl.stats import stratified_error
 from icl.tasks import LinearRegressionLaw
 from icl.tasks.tilted import draw_tilted, inflations_for
 from icl.theory.ahn.invariant_risk import InvariantRisk, PolynomialMinimum
-from icl.weighted import stratified_error
 
 ROUGH, ROUGH_ITERATIONS = 3, 100  # first a third of the prompts, which saves half of the time
 
