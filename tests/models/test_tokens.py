@@ -60,20 +60,6 @@ def test_against_a_plain_loop(activation, mask, stack, prompt):
             assert torch.allclose(out_RBP[r, b], expected, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("activation", ["identity", "relu"])
-def test_the_query_moves_no_other_token(activation, stack, prompt):
-    """Scale the query, which only reads, so that the answer is linear in it (ReLU: positively
-    homogeneous). Were it a key, terms of higher order would appear. Softmax normalises over it."""
-    context, query = prompt
-    scaled = tokens.stack_forward(*stack, context, 3 * query, activation)
-    assert torch.allclose(scaled, 3 * tokens.stack_forward(*stack, context, query, activation), rtol=1e-11)
-    if activation == "identity":
-        other = query.flip(0)
-        total = tokens.stack_forward(*stack, context, query + other)
-        parts = tokens.stack_forward(*stack, context, query) + tokens.stack_forward(*stack, context, other)
-        assert torch.allclose(total, parts, rtol=1e-11, atol=1e-12)
-
-
 @pytest.mark.parametrize("activation", tokens.ACTIVATIONS)
 def test_causality_through_gradients(activation, prompt):
     """Differentiate: the query is no token's value, not even its own: with Q = 0 no score depends on it,

@@ -64,14 +64,6 @@ def test_systems_of_c_are_those_of_their_mixing_matrix():
     assert np.allclose(A, np.linalg.solve(P, v[..., None] * P), rtol=1e-9, atol=1e-11)
 
 
-def test_orthogonal_matrices_are_haar():
-    Q = torch.from_numpy(lds._orthogonal(np.random.default_rng(0), 40_000, 3)).permute(2, 0, 1)
-    assert torch.allclose(Q @ Q.mT, torch.eye(3).double().expand_as(Q), atol=1e-13)
-    assert torch.allclose(Q.square().mean(0), torch.full((3, 3), 1 / 3).double(), atol=0.01)
-    assert torch.allclose(Q.pow(4).mean(0), torch.full((3, 3), 3 / 15).double(), atol=0.01)
-    assert Q.mean(0).abs().max() < 0.02 and abs(float(torch.linalg.det(Q).mean())) < 0.03
-
-
 @pytest.mark.parametrize("setting", lds.SETTINGS)
 @pytest.mark.parametrize("spectrum", ["uniform", "sphere", "ball", [0.9, -0.2, 0.5]])
 def test_A_and_minus_A_have_the_same_law(setting, spectrum):

@@ -5,10 +5,9 @@ import pytest
 import scipy.optimize
 import torch
 
-from icl.models import Encoder, Full, LinearTransformer
+from icl.models import Encoder
 from icl.random import generator
 from icl.tasks import LogisticRegression
-from icl.tasks.estimators import SampledTokens
 from icl.tasks.logistic_loss import LogisticLoss
 from icl.tasks.logistic_regression import TOLERANCE, SampledParameters
 
@@ -67,13 +66,3 @@ def test_a_model_that_reads_a_parameter_is_trained_on_it(law):
     with torch.no_grad():
         model.parametrization.read_out.zero_()
     assert torch.allclose(estimator.risk(model, draw), x_RBD.square().mean((1, 2)), rtol=1e-13)
-
-
-def test_any_other_model_is_trained_on_the_logit(law):
-    model = LinearTransformer(Full(3, 1, 0.1), "tokens")
-    model.parametrization.initialise(SEEDS)
-    (make,) = law.estimators(model).values()
-    assert isinstance(make(), SampledTokens)
-    prompt = law.token_prompts(streams(), 6)
-    expected_R = (model.predict(prompt) - prompt.target_RB).square().mean(1)
-    assert torch.allclose(make().risk(model, make().draw(streams(), 6)), expected_R, rtol=1e-13)

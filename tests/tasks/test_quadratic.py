@@ -1,4 +1,4 @@
-from itertools import pairwise, product
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,13 +11,11 @@ from icl.tasks.quadratic import (
     LabelMoments,
     QuadraticRisk,
     SymmetricSpace,
-    mean_gram,
     second_gram,
 )
 from icl.theory.one_layer import OneLayer
 from icl.theory.rationals import matrix
 from icl.theory.xie.initial_guess import gap_slope
-from tests.tasks.gaussian import moment
 from tests.theory.drawing import covariance, draw, eye
 
 
@@ -32,34 +30,6 @@ def regression(dim, seed=0):
         guess_vector=draw(seed + 3, dim),
         guess_bias=0.7,
     )
-
-
-def gram_moments_by_quadrature(Sigma, Sigma_w, mean, noise, N):
-    """Return E[G] and E[G (x) G] for two covariates: pairings over indices given w, Gauss-Hermite over w."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(5)
-    root, P = torch.linalg.cholesky(Sigma_w), 3
-    first, second = torch.zeros(P, P, dtype=torch.float64), torch.zeros(P, P, P, P, dtype=torch.float64)
-    for (s, u), (t, v) in product(zip(nodes, weights, strict=True), repeat=2):
-        w = mean + root @ torch.tensor([s, t], dtype=torch.float64)
-        J = torch.cat([eye(2), w[None]])
-        C = J @ Sigma @ J.T
-        C[2, 2] += noise
-        mass = u * v / (2 * np.pi)
-        first += mass * C
-        zero = [0.0] * P
-        for a, b, c, e in product(range(P), repeat=4):
-            same_token = moment([a, b, c, e], zero, C.tolist())
-            second[a, b, c, e] += mass * (same_token + (N - 1) * float(C[a, b] * C[c, e])) / N
-    return first, second
-
-
-@pytest.mark.parametrize("N", [1, 6])
-def test_gram_moments(N):
-    Sigma, Sigma_w, mean = covariance(0, 2), covariance(1, 2), draw(2, 2)
-    first, second = gram_moments_by_quadrature(Sigma, Sigma_w, mean, 0.3, N)
-    moments_w = LabelMoments(Sigma, Sigma_w, mean, 0.3)
-    assert torch.allclose(mean_gram(moments_w), first, rtol=1e-12)
-    assert torch.allclose(second_gram(moments_w, N), second, rtol=1e-12)
 
 
 @settings(max_examples=15, deadline=None)

@@ -67,27 +67,6 @@ def test_tasks_on_a_sphere_have_its_radius_and_the_covariance(tasks):
     }
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_one_layer_with_finite_tasks_is_the_mean_over_its_tasks(noise):
-    """Compare with the risk of each task alone, as the prior mean of a law without spread."""
-    given = {"dim": 2, "context": 4, "label_noise": noise, "prior_mean": [0.3, -1.0], "guess_bias": 0.4}
-    law = LinearRegression(tasks=3, **given).law(SEEDS)
-    for family in (Full(2, 1, 0.4), SparseAB(2, 1, 0.4)):
-        family.initialise(SEEDS)
-        model = LinearTransformer(family)
-        found_R, mean_R = law.exact_risk(model)(model), torch.zeros(2, dtype=torch.float64)
-        for k in range(3):
-            for r in range(2):
-                mean_D = law.tasks_RKD[r, k].tolist()
-                alone = LinearRegression(
-                    **given | {"prior_mean": mean_D},
-                    rotation="none",
-                    task_covariance=(1e-30 * np.eye(2)).tolist(),
-                ).law(SEEDS)
-                mean_R[r] += alone.exact_risk(model)(model)[r].detach() / 3
-        torch.testing.assert_close(found_R.detach(), mean_R, rtol=1e-11, atol=0)
-
-
 def test_deep_sparse_stacks_have_the_risk_of_the_second_moment():
     """Compare with a Gaussian law of that covariance; fewer tasks than covariates among them."""
     for tasks in (1, 2, 7):

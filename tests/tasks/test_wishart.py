@@ -28,18 +28,6 @@ def test_moments_of_traces(n, dim):
         assert _within(sample, product_moment(partition, dim, n)), partition
 
 
-def test_entries_are_those_of_sums_of_outer_products():
-    n, dim = 6, 3
-    W_BDD = draw_wishart(generator(1, "check"), n, dim, DRAWS)
-    for i in range(dim):
-        assert _within(W_BDD[:, i, i], n)
-        assert _within(W_BDD[:, i, i] ** 2, n * (n + 2))
-        for j in range(i):
-            assert _within(W_BDD[:, i, j], 0)
-            assert _within(W_BDD[:, i, j] ** 2, n)
-            assert _within(W_BDD[:, i, i] * W_BDD[:, j, j], n * n)
-
-
 @pytest.mark.parametrize(("n", "dim"), [(2, 5), (4, 5), (5, 5), (9, 5)])
 def test_rank_is_the_number_of_tokens(n, dim):
     W_BDD = draw_wishart(generator(2, "check"), n, dim, 16)
