@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from icl.digests import file_digest
 from icl.errors import InputError, nearest, one_of, real
 
 FORMATS = ("png", "pdf", "svg")
@@ -38,7 +37,7 @@ class Look:
         for name in look.formats:
             one_of("figure.formats", name, FORMATS)
         for name in look.style:
-            _validate_style(name)
+            _settings(name)
         return look
 
     @property
@@ -50,11 +49,6 @@ class Look:
         """Return words for a file's name: `ieee-3.3in`."""
         width = [] if self.width is None else [f"{self.width:g}in"]
         return "-".join([*(Path(name).stem for name in self.style), *width])
-
-    @property
-    def identity(self) -> list[Any]:
-        """Return what a picture depends on: the styles by content, and the width."""
-        return [[file_digest(Path(name)) if _is_file(name) else name for name in self.style], self.width]
 
     def rc(self, base: Mapping[str, Any]) -> dict[str, Any]:
         """Return matplotlib's settings: the styles over `base`, whose font sizes follow the styles' own."""
@@ -80,30 +74,18 @@ def _texts(key: str, value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def _is_file(name: str) -> bool:
-    return Path(name).expanduser().is_file()
+def _settings(name: str) -> dict[str, Any]:
+    """Return the settings of a style: of a file, or one of matplotlib's."""
+    from matplotlib import rc_params_from_file, style
 
-
-def _validate_style(name: str) -> None:
-    if _is_file(name):
-        return
-    from matplotlib import style
-
-    if name not in style.library:
+    path = Path(name).expanduser()
+    if not path.is_file() and name not in style.library:
         close = nearest(name, list(style.library))
         raise InputError(f"figure.style={name}: must be a file or one of matplotlib's styles{close}")
-
-
-def _settings(name: str) -> dict[str, Any]:
-    import matplotlib
-
-    settings: Any
     try:
-        if _is_file(name):
-            settings = matplotlib.rc_params_from_file(Path(name).expanduser(), use_default_template=False)
-        else:
-            settings = matplotlib.style.library[name]
-        return dict(settings)
+        if path.is_file():
+            return dict(rc_params_from_file(path, use_default_template=False))
+        return dict(style.library[name])
     except (OSError, ValueError) as error:
         raise InputError(f"figure.style={name}: cannot be read as a matplotlib style ({error})") from None
 

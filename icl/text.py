@@ -5,8 +5,6 @@ Typeset text has a minus sign, and powers of ten as 2.11 × 10⁻¹⁶.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -300,13 +298,3 @@ def _typeset(value: float, digits: int) -> str:
 
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> str:
-    """Rows as CSV with Unix line ends; a cell that a row lacks is empty."""
-    names = dict.fromkeys(name for row in rows for name in row) if columns is None else columns
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(names), restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

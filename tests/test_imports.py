@@ -28,7 +28,7 @@ LAYERS = {
     "progress": {"progress"},
     "stats": {"stats"},
     "metrics": {"metrics", "errors"},
-    "look": {"look", "digests", "errors"},
+    "look": {"look", "errors"},
     "kernel": {"kernel"},
     "redact": {"redact"},
     "runs": {"runs"} | BOTTOM,

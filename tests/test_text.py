@@ -7,7 +7,6 @@ import pytest
 from icl.text import (
     brief,
     control_sentence,
-    csv_text,
     inequality,
     kind_in_words,
     measurement,
@@ -167,8 +166,3 @@ def test_numbers_with_their_bounds_and_without_what_has_no_value() -> None:
         ("z", "0.5 < 3.5", "sampled, ± 0.1", "deviation", ()),
         ("rows", "", "", "", (("a", "[1]"),)),
     ]
-
-
-def test_csv_has_every_column_and_reads_back() -> None:
-    assert csv_text([{"a": 0.1, "b": None}, {"c": "x,y"}]) == 'a,b,c\n0.1,,\n,,"x,y"\n'
-    assert csv_text([{"a": 1}], ["b", "a"]) == "b,a\n,1\n"

@@ -22,7 +22,6 @@ class ReportEntry:
     reason: str = ""  # why it failed, was skipped or is stale
     record: Mapping[str, Any] = field(default_factory=dict)  # fingerprint, date, provenance of the document
     formula: str = ""  # the claim in LaTeX
-    python: str = ""  # the command, as a line of Python
     title: str = ""  # "Theorem 1: the best single layer"
     origin: str = ""  # "icl" where the statement is this project's own
     is_mine: bool = False  # at settings of the reader's own, or a statement of the reader's own file

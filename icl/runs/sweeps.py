@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from icl.errors import InputError
-from icl.metrics import seed_interval
+from icl.metrics import metrics_csv, seed_interval
 from icl.redact import redact
 from icl.runs import atomic, documents, json_records, layout
 from icl.runs.code import current_digest
 from icl.runs.fingerprint import SEEDS, has_no_effect
 from icl.runs.lock import is_live
 from icl.runs.record import status_of
-from icl.text import csv_text
 
 SWEEPS, PLAN, TABLE = "sweeps", "sweep.json", "sweep.csv"
 STATES = ("done", "running", "interrupted", "failed", "stale", "waiting")
@@ -132,7 +131,7 @@ class StoredSweep:
 
     def write_table(self, rows: Table) -> Path:
         """Write the rows to sweep.csv, unless they are there; floats read back bit for bit."""
-        content = (csv_text(redact(rows)) if rows else "").encode()
+        content = metrics_csv(redact(rows)).encode()
         atomic.write_once(self.outputs, self.folder / TABLE, content)
         return self.folder / TABLE
 

@@ -107,7 +107,7 @@ def _mine(entries: Sequence[ReportEntry], request: ReportRequest, session: Sessi
             group, name, "", document["reference"], "icl check", title=document["title"]
         )
         words = entry.command.removesuffix(f" scale={request.scale}" if group == "check" else "")
-        mine = replace(entry, is_mine=True, python="", command=f"{words} {shlex.join(typed[is_shipped:])}")
+        mine = replace(entry, is_mine=True, command=f"{words} {shlex.join(typed[is_shipped:])}")
         found.append(with_result(mine, StoredResult(document, path, record, stale)))
     return found
 
@@ -145,14 +145,12 @@ def _find_result(
 
 
 def _blank(group: str, item: catalog.CatalogEntry, scale: str, configs: ConfigDirs) -> ReportEntry:
-    words, folder = ["icl", group, item.id, f"scale={scale}"], ""
+    words = ["icl", group, item.id, f"scale={scale}"]
     shared = [folder for folder in configs.folders if folder != configs.user]
     if not any((one / group / f"{item.id}.yaml").is_file() for one in shared):  # the user's own
         words[2:2] = ["--config-dir", str(configs.user)]
-        folder = f", config_dir={str(configs.user)!r}"
-    python = f'icl.{group}("{item.id}", scale="{scale}"{folder})'
     about = {name: getattr(item, name) for name in ("formula", "title", "origin")}
-    return ReportEntry(group, item.id, item.paper, item.reference, shlex.join(words), python=python, **about)
+    return ReportEntry(group, item.id, item.paper, item.reference, shlex.join(words), **about)
 
 
 def paper(id: str, configs: ConfigDirs) -> Paper:
