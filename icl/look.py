@@ -83,9 +83,8 @@ def _settings(name: str) -> dict[str, Any]:
         close = nearest(name, list(style.library))
         raise InputError(f"figure.style={name}: must be a file or one of matplotlib's styles{close}")
     try:
-        if path.is_file():
-            return dict(rc_params_from_file(path, use_default_template=False))
-        return dict(style.library[name])
+        read: Any = rc_params_from_file(path, use_default_template=False) if path.is_file() else None
+        return dict(style.library[name] if read is None else read)
     except (OSError, ValueError) as error:
         raise InputError(f"figure.style={name}: cannot be read as a matplotlib style ({error})") from None
 
