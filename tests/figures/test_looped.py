@@ -1,14 +1,18 @@
 """What looped's figures compute."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from flint import arb
 
 from icl.figures.looped.fig1 import Fig1
+from icl.figures.looped.fig3 import Fig3
+from icl.tasks import LinearRegression
 from icl.theory.looped.descent import descend, plane_risk
 from icl.theory.looped.equal_steps import EqualSteps
 from tests.figures.bases import base, built
-from tests.records import FakeRunner
+from tests.records import FakeRunner, mark, record
 
 
 def test_risks_at_two_covariates_are_those_of_the_quadrature_rule():
@@ -37,3 +41,18 @@ def test_gains_are_those_of_a_descent_on_the_quadrature_rule():
 def test_a_covariance_has_its_eigenvalues():
     given = built("looped/fig4", covariance=[[2, 0.3], [0.3, 1]]).eigenvalues
     assert [sum(given), np.prod(given)] == pytest.approx([3, 1.91])
+
+
+def test_training_is_compared_with_the_saddle_and_the_minimum(monkeypatch):
+    """The best multiple of Sigma^-1 in the place of trained weights has the saddle's risk."""
+    steps, sigma = EqualSteps(2, 20, 3), [[2, 0.3], [0.3, 1]]
+    law = LinearRegression(2, 20, covariance=sigma, task_covariance="inverse").law([0])
+    model = SimpleNamespace(parametrization=SimpleNamespace(layers=3))
+    A_RLDD = steps.best * np.linalg.inv(sigma)[None, None]
+    run = record(law=law, transformer=model, weights={"A": A_RLDD}, run=mark(3, [0]))
+    monkeypatch.setattr("icl.figures.looped.fig3.restored", lambda run: run)
+    exact = Fig3(300).runs(FakeRunner(lambda *asked: run))["exact"].weights
+    assert exact["scalar_risk"] == pytest.approx(steps.least_risk)
+    assert exact["trained_risk_R"] == pytest.approx([steps.least_risk])
+    assert exact["scalar_risk_T"][-1] == pytest.approx(steps.least_risk)
+    assert exact["random_risk_T"][-1] == pytest.approx(exact["best_risk"], rel=0.01)
