@@ -296,19 +296,13 @@ def looped_rows():
     ):
         steps, scalar = EqualSteps(d, n, L), diagonal([a] * d)
         yield f"equal steps {d} {n} {L}", steps.polynomial(a), by_definition(scalar, n, L)
-        yield (
-            f"rotated {d} {n} {L}",
-            plane.at(normal.rotated(d, n, L, planes), a, b),
-            by_definition(turned(d, a, b, planes), n, L),
-        )
-        yield (
-            f"risk of the search {d} {n} {L}",
-            plane.at(families(steps)[planes], a, b),
-            plane.at(normal.rotated(d, n, L, planes), a, b),
-        )
+        total = by_definition(turned(d, a, b, planes), n, L)
+        yield f"risk of the search {d} {n} {L}", plane.at(families(steps)[planes], a, b), total
+        if planes:
+            yield f"rotated {d} {n} {L}", plane.at(normal.rotated(d, n, L)[planes], a, b), total
         yield (
             f"stretched {d} {n} {L}",
-            plane.at(normal.stretched(d, n, L, 1), a, b),
+            plane.at(normal.stretched(d, n, L), a, b),
             by_definition(diagonal([a + b] + [a] * (d - 1)), n, L),
         )
         if d > 1 and L < 3:

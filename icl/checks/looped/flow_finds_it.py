@@ -13,7 +13,7 @@ from typing import Any
 from flint import fmpq
 
 from icl.checks.looped.settings import LOWER_FROM, Plane
-from icl.checks.statement import Measured, setting
+from icl.checks.statement import OPEN, Measured, setting
 from icl.errors import real
 from icl.theory.looped.plane import at, coefficients
 from icl.theory.rationals import rational
@@ -40,8 +40,10 @@ class FlowFindsIt(Plane):
         self.init_std = real("check.init_std", self.init_std, 0, open_low=True)
 
     def expected(self) -> str:
-        long = self.steps_taken >= 500 and self.context >= LOWER_FROM.get((2, self.layers), 10**18) + 1
-        return "holds" if long else "undecided"
+        """At two loops the gain is 1 % from n = 29 on; a large start is far from small weights."""
+        first = 29 if self.layers == 2 else LOWER_FROM.get((2, self.layers), 10**18) + 1
+        near = 1e-3 <= self.init_std <= 0.3 and self.steps_taken >= 1000
+        return "holds" if near and first <= self.context <= 1000 else OPEN
 
     def measure(self, m: Measured) -> None:
         found, (_, scalar) = self.found(), self.steps.optimum

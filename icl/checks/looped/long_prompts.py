@@ -35,6 +35,7 @@ class LongPrompts(Looped):
         about = "the limit is negative at every d: no coefficient in powers of d - 2 is positive"
         m.true("at_every_dim", negative_from(limit, 2), about)
         m.number("limit_curvature", limit(self.dim), "the limit of n^(L-1) times the coefficient of b^2")
+        m.number("limit_coefficients", limit.coeffs(), "its coefficients as a polynomial in d, from d^0 on")
         about = "the largest real n at which the coefficient of b^2 can change its sign, or d"
         m.number("last_change", last, about)
         m.number("first_context", first.context, "context length from which on every one has a saddle")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from icl.checks.looped.settings import Plane
-from icl.checks.statement import Measured, setting
+from icl.checks.statement import OPEN, Measured, setting
 from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.looped.plane import risk
 from icl.theory.looped.search import best_rotation
@@ -34,8 +34,8 @@ class LoopsBeyondTraining(Plane):
 
     def expected(self) -> str:
         """Short prompts have rare ones on which the rotation diverges first."""
-        first = dict(enumerate(FROM.get(self.layers, ()), 3)).get(self.most, 30)
-        return "holds" if self.context >= first else "fails"
+        first = dict(enumerate(FROM.get(self.layers, ()), 3)).get(self.most)
+        return OPEN if first is None else "holds" if self.context >= first else "fails"
 
     def measure(self, m: Measured) -> None:
         found, step = self.found(), near(self.steps.optimum[0], m.bits // 4)

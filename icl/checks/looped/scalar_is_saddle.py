@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from icl.checks.looped.settings import SADDLE_FROM, Looped
-from icl.checks.statement import Measured, setting
+from icl.checks.statement import OPEN, Measured, setting
 from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.roots import evaluate
 
@@ -24,8 +24,10 @@ class ScalarIsSaddle(Looped):
     formula = r"\frac{d^2}{db^2} f(a I + b K)\Big|_{b = 0} < 0,\quad K^\top = -K,\quad a = \arg\min f(a I)"
 
     def expected(self) -> str:
-        first = SADDLE_FROM.get((self.dim, self.layers), 8 * self.dim)
-        return "holds" if self.layers > 1 and self.context >= first else "fails"
+        if self.layers == 1:
+            return "fails"
+        first = SADDLE_FROM.get((self.dim, self.layers))
+        return OPEN if first is None else "holds" if self.context >= first else "fails"
 
     def measure(self, m: Measured) -> None:
         steps = self.steps

@@ -90,8 +90,9 @@ class Searched(Looped):
         """Return whether some matrix is below every multiple of Sigma^-1."""
         if self.dim == 1 or self.layers == 1:
             return "fails"
-        first = LOWER_FROM.get((self.dim, self.layers), 8 * self.dim)
-        return "holds" if self.context >= first else "fails" if self.dim == self.layers == 2 else OPEN
+        if self.context >= LOWER_FROM.get((self.dim, self.layers), self.context + 1):
+            return "holds"
+        return "fails" if self.dim == self.layers == 2 else OPEN
 
     def lower(self, found: bool) -> bool | None:
         """Decide it, given whether one is found: in one dimension and at one layer the risk is convex."""

@@ -44,7 +44,7 @@ class SymmetricOptimumIsScalar(Looped):
         m.true("schur", schur == 0 or is_positive(schur), about)
         if self.layers <= FAST:
             a = near(step, 12)
-            stretched = normal.stretched(self.dim, self.context, self.layers, 1)
+            stretched = normal.stretched(self.dim, self.context, self.layers)
             mean = self.steps.polynomial(a * (1 + fmpq(1, 2 * self.dim)))
             excess = at(stretched, a, a / 2) / mean - 1
             about = "risk of a matrix with one eigenvalue 3/2 of the others over that of its mean, less 1"

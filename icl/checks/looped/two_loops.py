@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flint import fmpq_poly
+
 from icl.checks.statement import Measured, Statement, setting
 from icl.theory.looped.equal_steps import EqualSteps
-from icl.theory.looped.long_prompts import last_change, next_whole
+from icl.theory.looped.long_prompts import last_change, next_whole, resultant
 from icl.theory.looped.plane import coefficients
 from icl.theory.looped.symmetric import scalar_is_least
 from icl.theory.roots import evaluate
@@ -31,6 +33,9 @@ class TwoLoops(Statement):
         about = "the largest n with a symmetric minimiser, less the one that is stated"
         m.zero("last", found - self.last, about)
         m.number("last_change", change, "the largest real n at which the coefficient of b^2 changes its sign")
+        factor = max((poly for poly, _ in resultant(2, 2).factor()[1]), key=fmpq_poly.degree)
+        about = "the factor of the largest degree of the resultant: its coefficients from n^0 on"
+        m.number("factor", factor.coeffs(), about)
         steps = [EqualSteps(2, n, 2) for n in range(1, found + 1)]
         least = all(scalar_is_least(coefficients(2, one.context), one.optimum[0]) for one in steps)
         m.true("minimal", least or None, "no matrix is below the best multiple, at each n up to it")

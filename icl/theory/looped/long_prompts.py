@@ -58,20 +58,24 @@ def negative_from(poly: fmpq_poly, first: int) -> bool:
     return shifted(0) < 0 and all(c <= 0 for c in shifted.coeffs())
 
 
+def resultant(dim: int, layers: int) -> fmpq_poly:
+    """Return a polynomial in n, the resultant in a of n^2L df(aI)/da and n^2L c(a)."""
+    nodes = [EqualSteps(dim, n, layers) for n in range(1, 2 * layers + 2)]
+    slope = in_both([one.polynomial.derivative() for one in nodes], layers)
+    found = slope.resultant(in_both([one.antisymmetric_curvature for one in nodes], layers), "a")
+    if found == 0:
+        raise AssertionError(f"d = {dim}, L = {layers}: df/da and c have a factor in common at every n")
+    coefficients = {int(power): value for (_, power), value in found.terms()}
+    return fmpq_poly([coefficients.get(i, fmpq(0)) for i in range(max(coefficients) + 1)])
+
+
 def last_change(dim: int, layers: int) -> arb:
     """Return the largest real n at which the curvature at the best a I may change its sign.
 
-    It is d, or the largest real root of the resultant in a of df(aI)/da and c(a).
+    It is d, or the largest real root of the resultant.
     For real n > d - 1 Wishart's law exists and f(aI) is strictly convex in a, so that a* moves continuously.
     """
-    nodes = [EqualSteps(dim, n, layers) for n in range(1, 2 * layers + 2)]
-    slope = in_both([one.polynomial.derivative() for one in nodes], layers)
-    resultant = slope.resultant(in_both([one.antisymmetric_curvature for one in nodes], layers), "a")
-    if resultant == 0:
-        raise AssertionError(f"d = {dim}, L = {layers}: df/da and c have a factor in common at every n")
-    coefficients = {int(power): value for (_, power), value in resultant.terms()}
-    in_n = fmpq_poly([coefficients.get(i, fmpq(0)) for i in range(max(coefficients) + 1)])
-    return max([arb(dim), *real_roots(in_n)], key=float)
+    return max([arb(dim), *real_roots(resultant(dim, layers))], key=float)
 
 
 def next_whole(x: arb) -> int:

@@ -16,13 +16,13 @@ from flint import Ordering, fmpq_mpoly_ctx, fmpq_poly
 from icl.theory.looped.plane import Terms
 from icl.theory.words import Stein
 
-RING = fmpq_mpoly_ctx.get(["a", "b"], Ordering.lex)
+RING = fmpq_mpoly_ctx.get(["a", "b", "planes"], Ordering.lex)
 MOST_LAYERS = 5  # six take half a million words
 
 
-def rotated(dim: int, context: int, layers: int, planes: int) -> Terms:
-    """Return f(a I + b K), K the rotation by 90 degrees in `planes` planes, as plane.coefficients does."""
-    a, b = RING.gens()
+def rotated(dim: int, context: int, layers: int) -> dict[int, Terms]:
+    """Return f(a I + b K), as plane.coefficients does, by the number of planes that K turns by 90 degrees."""
+    a, b, planes = RING.gens()
 
     def traces(p: int, q: int) -> Any:
         re, im = RING.constant(1), RING.constant(0)
@@ -30,21 +30,25 @@ def rotated(dim: int, context: int, layers: int, planes: int) -> Terms:
             re, im = re * a - im * b, re * b + im * a
         return 2 * planes * re * (a * a + b * b) ** min(p, q) + (dim - 2 * planes) * a ** (p + q)
 
-    return risk(context, layers, traces)
+    f = risk(context, layers, traces)
+    return {count: _terms(f, count) for count in range(1, dim // 2 + 1)}
 
 
-def stretched(dim: int, context: int, layers: int, directions: int) -> Terms:
-    """Return f(a I + b D), D the identity in `directions` directions and 0 in the others."""
-    a, b = RING.gens()
-
-    def traces(p: int, q: int) -> Any:
-        return directions * (a + b) ** (p + q) + (dim - directions) * a ** (p + q)
-
-    return risk(context, layers, traces)
+def stretched(dim: int, context: int, layers: int) -> Terms:
+    """Return f(a I + b D), D the identity in one direction and 0 in the others."""
+    a, b, _ = RING.gens()
+    return _terms(risk(context, layers, lambda p, q: (a + b) ** (p + q) + (dim - 1) * a ** (p + q)))
 
 
-def risk(context: int, layers: int, traces: Callable[[int, int], Any]) -> Terms:
-    """Return f(A), given tr A^p A^Tq as a polynomial in a and b."""
+def _terms(f: Any, planes: int = 0) -> Terms:
+    found: Terms = {}
+    for (i, j, k), c in f.terms():
+        found[j, 0] = found.get((j, 0), fmpq_poly()) + c * planes**k * fmpq_poly([0] * i + [1])
+    return found
+
+
+def risk(context: int, layers: int, traces: Callable[[int, int], Any]) -> Any:
+    """Return f(A), given tr A^p A^Tq."""
     words = Stein(
         context,
         times=lambda X, Y: (X[0] + Y[0], X[1] + Y[1]),
@@ -59,7 +63,4 @@ def risk(context: int, layers: int, traces: Callable[[int, int], Any]) -> Terms:
                 total += ways * words.expect([(0, 1)] * (i - 1) + [(0, 0)] + [(1, 0)] * (j - 1) + [(1, 1)])
             elif i or j:
                 total += ways * words.expect([(1, 0)] * (i + j))
-    found: Terms = {}
-    for (power, j), c in total.terms():
-        found[j, 0] = found.get((j, 0), fmpq_poly()) + c * fmpq_poly([0] * power + [1])
-    return found
+    return total

@@ -32,8 +32,8 @@ def families(steps: EqualSteps) -> dict[int, plane.Terms]:
     d, n, L = steps.dim, steps.context, steps.layers
     found = {0: {(0, 0): steps.polynomial}}
     if d == 2:
-        return found | {1: {at: poly for at, poly in plane.coefficients(L, n).items() if at[1] == 0}}
-    return found | {planes: normal.rotated(d, n, L, planes) for planes in range(1, d // 2 + 1)}
+        found[1] = {at: poly for at, poly in plane.coefficients(L, n).items() if at[1] == 0}
+    return found | normal.rotated(d, n, L) if d > 2 else found
 
 
 def best_rotation(steps: EqualSteps) -> Rotated:

@@ -29,7 +29,10 @@ ODD = [
     Odd("looped/scalar_is_saddle", {"context": 14, "most": 16}, "fails", {"first_context": "15"}),
     Odd("looped/scalar_is_saddle", {"context": 2, "dim": 5, "most": 1}, "fails"),
     Odd("looped/scalar_is_saddle", {"layers": 1, "most": 1}, "fails"),
+    Odd("looped/scalar_is_saddle", {"dim": 12, "context": 30, "layers": 5, "most": 1}),
     Odd("looped/long_prompts", {"layers": 8, "context": 1}, exact={"limit_curvature": "-680249880"}),
+    Odd("looped/long_prompts", {"layers": 3}, exact={"limit_coefficients": ["-9", "-11", "-1"]}),
+    Odd("looped/long_prompts", {"layers": 4}, exact={"limit_coefficients": ["-164", "-188", "-92", "-12"]}),
     Odd("looped/long_prompts", {"dim": 20, "layers": 4}, exact={"first_context": "38"}),
     Odd("looped/long_prompts", {"dim": 5, "layers": 4, "context": 1}, exact={"limit_curvature": "-4904"}),
     Odd("looped/limit_gain", {"layers": 8, "context": 1}),
@@ -40,6 +43,7 @@ ODD = [
     Odd(
         "looped/rates", {"layers": 4, "dim": 9, "speed": 1, "seed": 5}, exact={"turned": "0", "separate": "0"}
     ),
+    Odd("looped/two_loops", {}, exact={"factor": ["-32785", "-20934", "-3624", "-26", "25"]}),
     Odd("looped/two_loops", {"last": 13}, "fails", {"last": "1"}),
     Odd("looped/two_loops", {"last": 15}, "fails", {"last": "-1"}),
     Odd("looped/symmetric_optimum_is_scalar", {"context": 1, "layers": 3}),
@@ -49,6 +53,7 @@ ODD = [
     Odd("looped/symmetric_optimum_is_scalar", {"dim": 5, "layers": 1, "context": 2}),
     Odd("looped/loops_beyond_training", {"layers": 2}, "fails"),
     Odd("looped/loops_beyond_training", {"layers": 3, "context": 100}),
+    Odd("looped/loops_beyond_training", {"layers": 6, "context": 12, "most": 7}),
     Odd("looped/shift", {"context": 100, "scales": [0.7, 1.25]}),
     Odd("looped/shift", {"scales": [2.0]}, "fails"),
     Odd("looped/shift", {"stretches": [0.55, 1.8]}),
@@ -58,9 +63,11 @@ ODD = [
         for L, low, high in ((4, 14, 424), (5, 10, 1316), (6, 9, 2588))
         for n, verdict in ((low - 1, "fails"), (low, "holds"), (high - 1, "holds"), (high, "fails"))
     ),
+    Odd("looped/shift", {"layers": 8, "context": 3000}),
     Odd("looped/shift", {"stretches": [10.0]}, "fails"),
     Odd("looped/flow_finds_it", {"context": 100, "seed": 2, "starts": 2, "steps_taken": 600}),
     Odd("looped/flow_finds_it", {"starts": 1, "steps_taken": 50}, "undecided"),
+    Odd("looped/flow_finds_it", {"layers": 2, "starts": 1, "init_std": 1e-9}, "undecided"),
     Odd("looped/flow_finds_it", {"context": 14, "layers": 2, "starts": 1, "steps_taken": 300}, "undecided"),
 ]
 MUTANTS = [

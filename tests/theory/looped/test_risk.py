@@ -127,6 +127,12 @@ def test_the_curvature_comes_to_its_limit(d, L) -> None:
     assert float(found) == pytest.approx(float(limit_curvature(L)(d)), rel=1e-8)
 
 
+@pytest.mark.parametrize("L", [9, 14, 20])
+def test_the_limit_of_the_curvature_is_negative_at_every_dimension(L) -> None:
+    limit = limit_curvature(L)
+    assert limit.degree() == L - 1 and negative_from(limit, 2) and not negative_from(-limit, 2)
+
+
 @pytest.mark.parametrize("powers", [(2,), (4,), (6,), (1, 1), (2, 2), (3, 1), (4, 2), (3, 3)])
 def test_moments_of_gaussian_matrices_are_those_of_draws(powers) -> None:
     rng = np.random.default_rng(3)
