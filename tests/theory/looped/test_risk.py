@@ -127,7 +127,7 @@ def test_the_curvature_comes_to_its_limit(d, L) -> None:
     assert float(found) == pytest.approx(float(limit_curvature(L)(d)), rel=1e-8)
 
 
-@pytest.mark.parametrize("L", [9, 14, 20])
+@pytest.mark.parametrize("L", range(2, 21))
 def test_the_limit_of_the_curvature_is_negative_at_every_dimension(L) -> None:
     limit = limit_curvature(L)
     assert limit.degree() == L - 1 and negative_from(limit, 2) and not negative_from(-limit, 2)
