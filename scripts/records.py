@@ -25,6 +25,7 @@ CHECK = (
     "exact",
     "kinds",
     "control",
+    "controls",
     "notes",
 )
 CLAIM = ("claim", "measured", "verdict", "expected")

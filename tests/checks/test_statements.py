@@ -16,7 +16,7 @@ from icl.config.search_path import about_statements
 from icl.jobs.requests.check import decided
 from icl.runs.documents import dumps
 from icl.theory.lu.extrapolation import Means
-from icl.theory.numbers import entries_of
+from icl.theory.numbers import entries_of, kind_of
 from tests.checks.lds.statements import OPEN_NOISE
 from tests.checks.statements import ALL, Mutant, Odd, rows
 from tests.conformance.configs import configs
@@ -53,20 +53,28 @@ def test_a_statement_is_decided_as_expected_and_its_controls_are_rejected(id):
     for about in document["meanings"].values():
         assert 4 <= len(about) <= 130 and not about.endswith(".")
     if id not in FEWER:
-        is_recorded(document, statement, RECORDS[id])
+        is_recorded(found, document, statement, RECORDS[id])
 
 
-def is_recorded(document, statement, record):
-    """Require that docs/records has these settings, this control and these numbers, but for samples."""
+def is_recorded(found, document, statement, record):
+    """Require that docs/records has these settings, controls and numbers, but for samples."""
+
+    def near(one, other, kind):
+        assert [*entries_of(one)] == pytest.approx(
+            [*entries_of(other)], rel=1e-6 if kind == "searched" else 1e-9, abs=1e-9
+        )
+
     assert (document["kinds"], document["exact"]) == (record["kinds"], record["exact"])
     settings = json.loads(dumps({f.name: getattr(statement, f.name) for f in fields(statement)}))
     assert {name: settings.get(name) for name in record["settings"]} == record["settings"]
-    control, recorded = document["control"], record["control"]
-    assert (control["description"], control["exact"]) == (recorded["description"], recorded["exact"])
     for name, kind in record["kinds"].items():
         if kind != "sampled":
-            numbers, given = ([*entries_of(each["measured"][name])] for each in (document, record))
-            assert numbers == pytest.approx(given, rel=1e-6 if kind == "searched" else 1e-9, abs=1e-9), name
+            near(document["measured"][name], record["measured"][name], kind)
+    controls = zip(found.controls, document["controls"], record["controls"], strict=True)
+    for control, one, other in controls:
+        assert (one["description"], one["exact"]) == (other["description"], other["exact"])
+        if kind_of(control.value) != "sampled":
+            near(one["measured"], other["measured"], "searched")
 
 
 @pytest.mark.parametrize("id", [id for id, cls in ALL.items() if cls.tries])
