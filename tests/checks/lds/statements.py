@@ -13,6 +13,8 @@ ODD = [
     *(Odd(f"lds/{name}", settings) for name in ("lemmaD_2", "theorem4_1") for settings in (*SEQUENCES, ONE)),
     *(Odd("lds/lemma4_1", settings) for settings in (*SEQUENCES, {**ONE, "window": 1})),
     *(Odd("lds/forgetting", {**settings, "samples": 2}) for settings in (*SEQUENCES, ONE)),
+    Odd("lds/forgetting", {"setting": "c", "dim": 4, "samples": 3, "observation_noise": 10.0, "seed": 5},
+        exact={"windows_within_1_percent": ["5", "11"]}),
     *(Odd("lds/stationarity", settings, "fails") for settings in (NO_NOISE, NOISE_ONLY)),
     Odd("lds/stationarity", {"initial_variance": 1.0, "length": 8}),  # E[y_t^2] falls at first
     Odd("lds/stationarity", {"initial_variance": 124.0, "process_noise": 4.1e-5, "length": 8, "dim": 2}),

@@ -152,7 +152,7 @@ def test_the_first_saddle_is_the_last_change_of_sign(d, L) -> None:
 def test_the_tables_begin_where_the_best_scalar_is_a_saddle_and_where_a_rotation_is_lower() -> None:
     for (d, L), n in SADDLE_FROM.items():
         assert [EqualSteps(d, k, L).curvature_sign() for k in (n - 1, n)] == [1, -1], (d, L)
-    for d, L in ((2, 3), (3, 3), (2, 5), (2, 7)):
+    for d, L in ((2, 3), (3, 3), (4, 3), (5, 3), (2, 5), (2, 7)):
         n = LOWER_FROM[d, L]
         assert n < SADDLE_FROM[d, L]
         assert [best_rotation(EqualSteps(d, k, L)).planes > 0 for k in (n - 1, n)] == [False, True], (d, L)
