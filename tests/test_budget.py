@@ -17,8 +17,8 @@ ROWS = {  # what each room has today; beside it where it is going
     "icl/loggers + icl/levels + icl/report + icl/*.py": 2864,  # 2500
     "icl": 41663,  # 39300
     "web": 489,
-    "hydra_plugins + scripts": 526,
-    "tests": 21173,  # 19500
+    "hydra_plugins + scripts": 527,
+    "tests": 21183,  # 19500
     "conf": 2469,
 }
 
