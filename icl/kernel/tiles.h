@@ -59,7 +59,7 @@ struct Runner {
     void* (*plan)(const Program&);
     void (*release)(void* plan);
     void (*run)(const void* plan, const Program&, const Block&);
-    int64_t (*multiply_adds)(int64_t rounds);  // returns their number in all rounds
+    int64_t (*multiply_adds)(int64_t rounds);  // does so many for each round and returns their number
 };
 
 // Box and Muller's formula, in place: of two uniform numbers in [0, 1) each, two independent normal ones.
