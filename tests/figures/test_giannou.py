@@ -66,7 +66,8 @@ def test_logistic_losses_are_those_of_the_outputs():
     assert (found["gap_stderr_LTR"] > 0).all()
 
 
-SIZE = {"dim": 2, "context": 6, "layers": [3, 2, 1], "seeds": SEEDS, "steps": 10, "grown": False, "starts": 1}
+ALONE = {"dim": 2, "context": 6, "layers": [3, 2, 1], "seeds": SEEDS, "steps": 10, "grown": False}
+SIZE = ALONE | {"starts": 1}
 LAYERNORM = {"layernorm_layers": [1], "layernorm_steps": 10}
 
 
@@ -100,25 +101,20 @@ def test_losses_of_figure_2():
         best = known[f"family_{mask}_risk_L"][layers - 1]
         mean, error = (losses[f"kappa1_{mask}_started_L{layers}_{of}"] for of in ("mean", "error"))
         error = np.hypot(error, known[f"family_{mask}_error_L"][layers - 1])
-        assert (np.abs(mean - best) < 5 * error).all()
+        assert (np.abs(mean - best) < 5 * error).all() and (error < 0.2 * best).all()
         assert np.allclose(losses[f"kappa1_{mask}_L{layers}_mean"], 1, atol=0.2)  # E <w, x>^2 / d
     assert figure.claims(records)[0].verdict == "undecided", "above order 2, longer training may mend"
 
 
-@pytest.mark.parametrize(
-    ("dim", "context", "scalars", "noise"),
-    [
-        (5, 25, [0.8, 1.0], 0.005),
-        # The best point of four layers, without a mask, at d = 10 and n = 50.
-        (10, 50, [-2.522, -0.6426, 3.509, 9.2, 0.1895, 0.5033, 1.403, 1.267], None),
-    ],
-)
-def test_no_run_begins_where_noise_takes_the_loss_away(dim, context, scalars, noise):
-    size = SIZE | {"dim": dim, "context": context, "layers": [len(scalars) // 2]}
-    runner, figure = FakeRunner(), built("giannou/fig2", **size, started_steps=10, prompts=100)
-    known = record(weights={"family_unmasked_theta_LV": np.array([scalars])})
-    assert len(figure.started(runner, known, False)) == (noise is not None)
-    assert [asked["model.init_std"] for _, asked in runner.asked] == [noise] * (noise is not None)
+def test_no_run_begins_where_noise_takes_the_loss_away():
+    """Take also the best point of four layers, without a mask, at d = 10 and n = 50."""
+    deep = [-2.522, -0.6426, 3.509, 9.2, 0.1895, 0.5033, 1.403, 1.267]
+    for dim, scalars, noises in ((5, [0.8, 1.0], [0.005]), (10, deep, [])):
+        size = SIZE | {"dim": dim, "context": 5 * dim, "layers": [len(scalars) // 2]}
+        runner, figure = FakeRunner(), built("giannou/fig2", **size)
+        known = record(weights={"family_unmasked_theta_LV": np.array([scalars])})
+        assert len(figure.started(runner, known, False)) == len(noises)
+        assert [asked["model.init_std"] for _, asked in runner.asked] == noises
 
 
 def test_a_stack_that_grew():
@@ -158,11 +154,10 @@ def test_which_run_grows():
     assert runner.asked[-1][1]["callbacks.growth.first"] == 1 and runner.asked[-1][1]["train.steps"] == 20
 
 
-@pytest.mark.parametrize("id", ["fig8", "fig9"])
-def test_ill_conditioned_prompts_have_their_own_baselines(id):
-    size = SIZE | {"layers": [1, 2], "prompts": 200, "conditions": [1.0, 4.0], "noises": [0.5]}
-    figure = built(f"giannou/{id}", **{key: size[key] for key in size if id == "fig8" or key != "starts"},
-                   **({"tilted": False} if id == "fig8" else {"conditioned_steps": 10}))  # fmt: skip
+@pytest.mark.parametrize(("id", "own"), [("fig8", SIZE | {"tilted": False}), ("fig9", ALONE)])
+def test_ill_conditioned_prompts_have_their_own_baselines(id, own):
+    size = own | {"layers": [1, 2], "prompts": 200, "conditions": [1.0, 4.0], "noises": [0.5]}
+    figure = built(f"giannou/{id}", **size)
     records = figure.runs(FakeRunner(untrained))
     assert float(records["baselines_kappa4_noise0.5"].weights["least_squares"]) > 0
     assert [claim.verdict for claim in figure.claims(records)] == ["undecided"]

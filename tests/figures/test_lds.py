@@ -28,8 +28,10 @@ def test_entries_that_only_nearly_vanish_when_training_stops_are_decided_at_the_
     """Take new systems, as the paper trained: there the end of training counts as well."""
     zero, scales = np.zeros(3), np.array([[0.06, 0.935], [2.0, 1.0], [1.0, 2.0]])
     at = {"minimum_V_R": zero, "minimum_QK_R": zero, "minimum_scales_R2": scales}
+    ends_RS = np.zeros((3, 38))
+    ends_RS[:, -1] = 0.2
     for off, verdict in ((0.0, supported), (0.5, "fails")):
-        arrays = {**at, "minimum_V_R": zero + off, "raw_QK_RS": np.full((3, 38), 0.2)}
+        arrays = {**at, "minimum_V_R": zero + off, "raw_QK_RS": ends_RS}
         figure, found = changed("lds/fig1", "AR3_exact", lambda a, new=arrays: new)
         config = {"train": {"estimator": estimator}, "task": {"setting": "a"}}
         of_3 = {name: found[name] for name in found if name.startswith("AR3")}
