@@ -213,12 +213,8 @@ XIE = [
     ("fig2", "exact", scaled("risk_XRS", 1.02, 12), {5: FAILS}),
     ("fig2", "exact", scaled("risk_XRS", 1.02, 10), {5: FAILS}),
     ("fig2", "exact", scaled("risk_XRS", 1.02, 1), {4: FAILS}),
-    (
-        "fig3",
-        "exact",
-        lambda a: moved("risk_XRS", 0.1 * a["slope"] * a["squared_X"][:, None, None])(a),
-        {0: FAILS},
-    ),
+    ("fig3", "exact", lambda a: moved("risk_XRS", 0.1 * a["slope"] * a["squared_X"][:, None, None])(a),
+     {0: FAILS}),
     ("fig3", "exact", scaled("risk_XRS", 1.02, 1), {1: FAILS}),
     ("fig4", "exact", moved("vector_risk_XR", 0.1, np.s_[[0, 2]]), {0: FAILS}),
     ("fig4", "exact", lambda a: {"bias_risk_XR": a["gd"] + 1.1 * (a["bias_risk_XR"] - a["gd"])}, {1: FAILS}),
@@ -230,7 +226,7 @@ XIE = [
     ("fig2", "exact", minibatches("heads_X", 1.04), {6: HOLDS}),
     ("fig2", "exact", minibatches("heads_X", 1.06), {6: FAILS}),
     ("fig5", "exact", minibatches("squared_X", 1.06), {4: FAILS}),
-]
+]  # fmt: skip
 
 
 def level(arrays):
