@@ -21,10 +21,10 @@ Terms = dict[tuple[int, int], fmpq_poly]  # polynomials in a, by the powers of b
 
 
 @cache
-def coefficients(layers: int, context: int) -> Terms:
-    """Return the coefficient of b^j h^k, a polynomial in a, by (j, k)."""
+def coefficients(layers: int, context: int, stretched: bool = True) -> Terms:
+    """Return the coefficient of b^j h^k, a polynomial in a, by (j, k); h is 0 where not `stretched`."""
     rows: dict[tuple[int, int], dict[int, fmpq]] = defaultdict(dict)
-    for powers, c in _symbolic(layers).terms():
+    for powers, c in _symbolic(layers, stretched).terms():
         i, j, k, *pqr = map(int, powers)
         rows[j, k][i] = rows[j, k].get(i, fmpq(0)) + c * _mean(context, *pqr)
     polys = {at: fmpq_poly([row.get(i, fmpq(0)) for i in range(max(row) + 1)]) for at, row in rows.items()}
@@ -44,8 +44,9 @@ def at(terms: Terms, a: Any, b: Any, square: Any = 0) -> Any:
 
 
 @cache
-def _symbolic(layers: int) -> Any:
-    return _square_of_power(layers, *RING.gens()[:3])
+def _symbolic(layers: int, stretched: bool) -> Any:
+    a, b, h = RING.gens()[:3]
+    return _square_of_power(layers, a, b, h if stretched else RING.constant(0))
 
 
 def _square_of_power(layers: int, a: Any, b: Any, h: Any) -> Any:
@@ -68,6 +69,7 @@ def _mean(n: int, p: int, q: int, r: int) -> fmpq:
     return chi(p, n) * chi(q, n - 1) * chi(r, 1) / fmpq(n) ** ((p + q + r) // 2)
 
 
+@cache
 def chi(power: int, freedom: int) -> fmpq:
     """Return E x^power, x^2 ~ chi2 of `freedom` degrees; at odd powers here another factor's mean is 0."""
     product = fmpq(0 if power % 2 else 1)

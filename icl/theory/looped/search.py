@@ -32,7 +32,7 @@ def families(steps: EqualSteps) -> dict[int, plane.Terms]:
     d, n, L = steps.dim, steps.context, steps.layers
     found = {0: {(0, 0): steps.polynomial}}
     if d == 2:
-        found[1] = {at: poly for at, poly in plane.coefficients(L, n).items() if at[1] == 0}
+        found[1] = plane.coefficients(L, n, stretched=False)
     return found | normal.rotated(d, n, L) if d > 2 else found
 
 
