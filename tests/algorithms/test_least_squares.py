@@ -3,18 +3,14 @@ import pytest
 import torch
 
 from icl.algorithms import LeastSquares, RidgeRegression
-from icl.random import generator
 from icl.tasks import GramPrompt, LinearRegression
+from tests.streams import streams
 
 SEEDS = [0, 1]
 
 
 def law(context, **options):
     return LinearRegression(5, context, **({"task_covariance": "inverse"} | options)).law(SEEDS)
-
-
-def streams():
-    return [generator(seed, "check") for seed in SEEDS]
 
 
 def each(prompt):
@@ -28,7 +24,7 @@ def each(prompt):
 @pytest.mark.parametrize("white", [False, True])
 def test_rounding_beyond_the_rank_is_not_inverted(context, white):
     task = law(context)
-    prompt = task.gram_prompts(streams(), 50)
+    prompt = task.gram_prompts(streams(SEEDS), 50)
     model = LeastSquares(context, task.Sigma_RDD if white else None)
     single = model.predict(prompt.to(torch.float32))
     assert float((single - model.predict(prompt)).abs().median()) < 1e-4
@@ -48,7 +44,7 @@ def test_bayes_is_the_conditional_mean_and_tends_to_minimum_norm(context):
     """Condition the joint Gaussian of (y_q, y_1, ..., y_N) given all x as the second oracle."""
     noise = 0.4
     task = law(context, label_noise=noise, prior_mean=[1.0, 0.0, -1.0, 0.5, 0.2])
-    prompt = task.token_prompts(streams(), 20)
+    prompt = task.token_prompts(streams(SEEDS), 20)
     predicted = RidgeRegression.bayes(noise, context, task.Sigma_w_RDD, task.mean_RD).predict(prompt)
     for r, b, x, y, x_q in each(prompt):
         K, mean = task.Sigma_w_RDD[r].numpy(), task.mean_RD[r].numpy()
@@ -56,7 +52,7 @@ def test_bayes_is_the_conditional_mean_and_tends_to_minimum_norm(context):
         expected = mean @ x_q + x_q @ K @ x.T @ np.linalg.solve(covariance, y - x @ mean)
         assert float(predicted[r, b]) == pytest.approx(expected, rel=1e-9, abs=1e-10)
     noiseless = law(3)
-    prompt = noiseless.gram_prompts(streams(), 50)
+    prompt = noiseless.gram_prompts(streams(SEEDS), 50)
     limit = RidgeRegression.bayes(1e-9, 3, noiseless.Sigma_w_RDD).predict(prompt)
     by_norm = LeastSquares(3, noiseless.Sigma_RDD).predict(prompt)
     torch.testing.assert_close(limit, by_norm, rtol=1e-4, atol=1e-4)

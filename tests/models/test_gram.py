@@ -13,12 +13,8 @@ from icl.models import (
     gram,
 )
 from icl.models.batched import batch_last
-from icl.random import generator
 from icl.tasks import LinearRegression
-
-
-def streams(seeds, step=0):
-    return [generator(seed, "check", step) for seed in seeds]
+from tests.streams import streams
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])

@@ -8,6 +8,7 @@ from icl.errors import InputError
 from icl.models import LinearTransformer, SparseA
 from icl.random import generator
 from icl.tasks import ConditionedRegression
+from tests.streams import streams
 
 SIGMAS = 5.0
 
@@ -15,10 +16,6 @@ SIGMAS = 5.0
 def law(**task):
     given = {"dim": 3, "context": 6, "condition": 4.0, "largest": [1.0, 2.0]}
     return ConditionedRegression(**given | task).law([0, 1])
-
-
-def streams(step=0):
-    return [generator(seed, "check", step) for seed in (0, 1)]
 
 
 def test_covariances_are_as_prescribed():

@@ -21,7 +21,7 @@ from icl.models import (
     SparseAB,
     YqLSA,
 )
-from icl.random import generator
+from tests.streams import streams
 
 CONF = Path(__file__).parents[2] / "conf/task"
 SIGMAS, SEEDS = 5.0, (5, 2, 9)
@@ -67,10 +67,6 @@ EACH = pytest.mark.parametrize(
 
 def law_of(task, settings, seeds=SEEDS):
     return getattr(icl.tasks, task)(**settings).law(seeds)
-
-
-def streams(seeds=SEEDS, role="check", step=0):
-    return [generator(seed, role, step) for seed in seeds]
 
 
 def models_of(law):
@@ -233,7 +229,7 @@ def test_streams_repeat_are_disjoint_and_none_is_global(task, settings):
 def test_tokens_are_encoded_as_they_are_drawn(task, settings):
     """Encode covariates and labels of a user's own as the law does: its guess, its constant, its sign."""
     law = law_of(task, settings)
-    prompt, D = law.token_prompts(streams(), 3), law.dim
+    prompt, D = law.token_prompts(streams(SEEDS), 3), law.dim
     x_RBND, y_RBN, query_RBD = (
         prompt.context_RBNP[..., :D],
         prompt.context_RBNP[..., D],

@@ -8,12 +8,12 @@ import torch
 from scipy.stats import t as student
 
 from icl.models import Full, LinearTransformer, SparseA, SparseAB
-from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.tasks.ahn.risk_on_s import risk_on_s
 from icl.tasks.integrated import degree_of_risk
 from icl.tasks.tilted import INFLATIONS, inflations_for
 from icl.training.estimators import make_estimator
+from tests.streams import streams
 
 CHUNKS = 24
 QUANTILE = float(student.isf(0.0005, CHUNKS - 1))  # 99.9 %, of a mean of CHUNKS values
@@ -37,7 +37,7 @@ def test_the_risk_and_its_error_where_plain_batches_mislead():
     exact = risk_on_s(model, law)
     assert exact is not None
     estimator = make_estimator("tilted", model, law)
-    evaluation, size = [generator(seed, "eval") for seed in (0, 1)], 40_000 // CHUNKS
+    evaluation, size = streams(role="eval"), 40_000 // CHUNKS
     with torch.no_grad():
         chunks = (estimator.draw(evaluation, size) for _ in range(CHUNKS))
         risk_CR = torch.stack([estimator.risk(model, draw) for draw in chunks])
@@ -46,18 +46,16 @@ def test_the_risk_and_its_error_where_plain_batches_mislead():
     assert ((risk_CR.mean(0) - exact(model)).abs() < QUANTILE * error_R).all()
 
 
-def streams():
-    return [generator(seed, "train") for seed in (0, 1)]
-
-
 def test_shallow_models_are_drawn_for_plainly():
     law = LinearRegression(5, 20, task_covariance="inverse").law([0, 1])
     one, deep = (make_estimator("tilted", LinearTransformer(SparseAB(5, layers)), law) for layers in (1, 3))
     assert one.plain is None and deep.plain is not None
-    drawn = one.draw(streams(), 50)
+    drawn = one.draw(streams(role="train"), 50)
     assert (drawn["weight"] == 1).all()
-    torch.testing.assert_close(drawn["S"], one.inner.draw(streams(), 50)["S"], rtol=1e-12, atol=1e-12)
-    said, of_deep = one.reliability(drawn), deep.reliability(deep.draw(streams(), 50))
+    torch.testing.assert_close(
+        drawn["S"], one.inner.draw(streams(role="train"), 50)["S"], rtol=1e-12, atol=1e-12
+    )
+    said, of_deep = one.reliability(drawn), deep.reliability(deep.draw(streams(role="train"), 50))
     assert torch.equal(said["effective_size"], torch.tensor([50.0, 50.0]).double())
     assert (of_deep["effective_size"] < 50).all() and (of_deep["largest_weight"] > 1).all()
     assert set(said) == set(one.reliability_names)

@@ -8,14 +8,11 @@ from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.tasks.linear_regression import PAPER_EIGENVALUES, haar_orthogonal
+from tests.streams import streams
 
 SIGMAS = 5.0
 COVARIANCE = [[2.0, 0.5], [0.5, 1.0]]
 INVERSE = {"task_covariance": "inverse"}
-
-
-def generators(seeds, role="check", step=0):
-    return [generator(seed, role, step) for seed in seeds]
 
 
 def assert_mean(sample_BX, exact_X):
@@ -31,7 +28,7 @@ LAWS = {
 
 def test_gram_tasks_pair_a_context_with_its_task():
     law = LinearRegression(dim=3, context=8, prior_mean=[1.0, 2.0, 3.0]).law([0])
-    gram_RBPP, w_RBD = law.gram_tasks(generators([0]), 4000)
+    gram_RBPP, w_RBD = law.gram_tasks(streams([0]), 4000)
     solved = torch.linalg.solve(gram_RBPP[..., :3, :3], gram_RBPP[..., :3, 3])
     assert torch.allclose(solved, w_RBD, rtol=1e-7, atol=1e-9)
     assert_mean(w_RBD[0], law.mean_RD[0])
@@ -43,13 +40,13 @@ GUESS = {"dim": 2, "covariance": COVARIANCE, "guess_vector": [0.5, -2.0], "guess
 def test_the_query_token_ends_with_the_guess():
     law = LinearRegression(**GUESS, prior_mean_norm=2.0).law([3, 4])
     assert law.guesses and not LinearRegression(2).law([0]).guesses
-    query_RBP = law.gram_prompts(generators([3, 4]), 50_000).query_RBP
+    query_RBP = law.gram_prompts(streams([3, 4]), 50_000).query_RBP
     x_RBD = query_RBP[..., :2]
     assert torch.allclose(query_RBP[..., 2], 0.5 * x_RBD[..., 0] - 2 * x_RBD[..., 1] + 0.7, rtol=1e-14)
     second_PP = law.query_token_root_RPK[1] @ law.query_token_root_RPK[1].T
     assert_mean(torch.einsum("bp,bq->bpq", query_RBP[1], query_RBP[1]).flatten(1), second_PP.flatten())
     without = LinearRegression(2, covariance=COVARIANCE, prior_mean_norm=2.0).law([3, 4])
-    plain = without.gram_prompts(generators([3, 4]), 50_000)
+    plain = without.gram_prompts(streams([3, 4]), 50_000)
     assert torch.equal(x_RBD, plain.query_RBP[..., :2]), "the guess must not move the stream"
 
 
@@ -111,11 +108,11 @@ def test_covariance_from_a_file(tmp_path):
 
 def test_context_per_replica():
     law = LinearRegression(dim=2, context=[2, 50]).law([0, 1])
-    S_RBDD = law.covariate_grams(generators([0, 1]), 20_000)
+    S_RBDD = law.covariate_grams(streams([0, 1]), 20_000)
     for r, n in enumerate((2, 50)):
         assert_mean((S_RBDD[r, :, 0, 0] ** 2)[:, None], torch.tensor([1 + 2 / n]).double())
     with pytest.raises(InputError, match="token prompts need one length"):
-        law.token_prompts(generators([0, 1]), 2)
+        law.token_prompts(streams([0, 1]), 2)
     with pytest.raises(InputError, match="2 entries for 3 seeds"):
         LinearRegression(context=[2, 50]).law([0, 1, 2])
 

@@ -6,10 +6,10 @@ import scipy.optimize
 import torch
 
 from icl.models import Encoder
-from icl.random import generator
 from icl.tasks import LogisticRegression
 from icl.tasks.logistic_loss import LogisticLoss
 from icl.tasks.logistic_regression import TOLERANCE, SampledParameters
+from tests.streams import streams
 
 SEEDS = [3, 0]
 
@@ -19,12 +19,8 @@ def law():
     return LogisticRegression(dim=3, context=9, mu=0.05).law(SEEDS)
 
 
-def streams(role="eval"):
-    return [generator(seed, role) for seed in SEEDS]
-
-
 def test_points_are_scaled_and_separable(law):
-    a_RBMD, y_RBM = law.points(streams(), 50)
+    a_RBMD, y_RBM = law.points(streams(SEEDS, "eval"), 50)
     assert a_RBMD.shape == (2, 50, 10, 3) and set(y_RBM.unique().tolist()) == {-1.0, 1.0}
     assert torch.allclose(a_RBMD.norm(dim=-1).amax(-1), torch.ones(2, 50).double(), rtol=1e-12)
     # labels sign(<a, w>): some w has them all on its side
@@ -35,7 +31,7 @@ def test_points_are_scaled_and_separable(law):
 
 
 def test_targets_are_the_minimum_of_the_labelled_points_alone(law):
-    prompt, x_RBD = law.prompts_and_targets(streams(), 20)
+    prompt, x_RBD = law.prompts_and_targets(streams(SEEDS, "eval"), 20)
     a_RBND, y_RBN = prompt.context_RBNP[..., :-1], prompt.context_RBNP[..., -1]
     loss = LogisticLoss(a_RBND.flatten(0, 1), y_RBN.flatten(0, 1), 0.05)
     assert float(loss.gradient(x_RBD.flatten(0, 1)).norm(dim=-1).max()) <= TOLERANCE
@@ -48,7 +44,7 @@ def test_targets_are_the_minimum_of_the_labelled_points_alone(law):
     assert torch.equal(prompt.target_RB, (x_RBD * prompt.query_RBP[..., :-1]).sum(-1))
     assert not prompt.query_RBP[..., -1].any()  # the query's label is not shown
     # nor does the target know it: with the other label it is the same, were it the last point it is not
-    a_RBMD, y_RBM = law.points(streams(), 20)
+    a_RBMD, y_RBM = law.points(streams(SEEDS, "eval"), 20)
     with_query = law.targets(a_RBMD, y_RBM)
     assert float((with_query - x_RBD).norm(dim=-1).min()) > 1e-3
 
@@ -59,8 +55,8 @@ def test_a_model_that_reads_a_parameter_is_trained_on_it(law):
     (make,) = law.estimators(model).values()
     estimator = make()
     assert isinstance(estimator, SampledParameters)
-    draw = estimator.draw(streams(), 6)
-    prompt, x_RBD = law.prompts_and_targets(streams(), 6)
+    draw = estimator.draw(streams(SEEDS, "eval"), 6)
+    prompt, x_RBD = law.prompts_and_targets(streams(SEEDS, "eval"), 6)
     expected_R = (model.read(prompt) - x_RBD).square().mean((1, 2))
     assert torch.allclose(estimator.risk(model, draw), expected_R, rtol=1e-13)
     with torch.no_grad():

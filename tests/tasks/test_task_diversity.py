@@ -12,13 +12,10 @@ from icl.random import generator
 from icl.tasks import LinearRegression
 from icl.tasks.ahn.risk_on_s import risk_on_s
 from icl.tasks.linear_regression import linear_regression
+from tests.streams import streams
 
 SEEDS, SIGMAS = (0, 3), 5.0
 COVARIANCE = [[2.0, 0.5], [0.5, 1.0]]
-
-
-def streams(role="check"):
-    return [generator(seed, role) for seed in SEEDS]
 
 
 def number_of(task_D, tasks_KD):
@@ -29,7 +26,7 @@ def number_of(task_D, tasks_KD):
 @pytest.mark.parametrize(("tasks", "batch"), [(1, 3), (4, 12), (4, 14), (9, 5)])
 def test_a_balanced_draw_has_every_task_as_often(tasks, batch):
     law = LinearRegression(2, 3, tasks=tasks, task_draw="balanced").law(SEEDS)
-    _, w_RBD = law.gram_tasks(streams(), batch)
+    _, w_RBD = law.gram_tasks(streams(SEEDS), batch)
     for w_BD, tasks_KD in zip(w_RBD.numpy(), law.tasks_RKD.numpy(), strict=True):
         numbers = [number_of(w_D, tasks_KD) for w_D in w_BD]
         counts = np.bincount(numbers, minlength=tasks)
@@ -41,7 +38,7 @@ def test_drawn_tasks_are_as_likely_and_fewer_are_the_first_of_more():
     few, many = (LinearRegression(2, 3, tasks=k).law(SEEDS) for k in (4, 50))
     assert torch.equal(many.tasks_RKD[:, :4], few.tasks_RKD)
     assert not torch.equal(few.tasks_RKD[0], few.tasks_RKD[1])
-    _, w_RBD = few.gram_tasks(streams(), 4000)
+    _, w_RBD = few.gram_tasks(streams(SEEDS), 4000)
     counts = np.bincount([number_of(w, few.tasks_RKD[0].numpy()) for w in w_RBD[0].numpy()], minlength=4)
     assert ((counts - 1000) ** 2 / 1000).sum() < 30  # chi squared of 3 degrees, beyond 1e-6
     assert len(set(counts)) > 1, "drawn, not balanced"
@@ -53,7 +50,7 @@ def test_tasks_on_a_sphere_have_its_radius_and_the_covariance(tasks):
         2, 3, tasks=tasks, task_law="sphere", task_covariance=COVARIANCE, prior_mean=[1, -2]
     )
     law = task.law(SEEDS)
-    w_RBD = law.tasks_RKD if tasks else law.gram_tasks(streams(), 4000)[1]
+    w_RBD = law.tasks_RKD if tasks else law.gram_tasks(streams(SEEDS), 4000)[1]
     s_RBD = torch.linalg.solve(law.task_root_RDD, (w_RBD - law.mean_RD[:, None]).mT).mT
     assert torch.allclose(s_RBD.square().sum(-1), torch.tensor(2.0).double(), rtol=1e-12)
     products_RBX = (s_RBD[..., :, None] * s_RBD[..., None, :]).flatten(2)
@@ -106,7 +103,7 @@ def test_what_has_no_exact_form_says_so():
 
 def test_dmmse_in_pieces_and_what_it_refuses(monkeypatch):
     law = LinearRegression(3, 8, tasks=6, label_noise=0.5).law(SEEDS)
-    prompt, dmmse = law.gram_prompts(streams(), 50), DiscreteMMSE(law.tasks_RKD, 0.5, 8)
+    prompt, dmmse = law.gram_prompts(streams(SEEDS), 50), DiscreteMMSE(law.tasks_RKD, 0.5, 8)
     whole = dmmse.predict(prompt)
     monkeypatch.setattr("icl.algorithms.discrete_mmse.PIECE", 40)
     torch.testing.assert_close(dmmse.predict(prompt), whole, rtol=1e-12, atol=1e-12)
