@@ -7,16 +7,17 @@ their transposes, so that the recursion is on words: it is the same whatever the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
-from operator import add
+from functools import cache, reduce
+from math import prod
 from typing import Any
 
-from flint import fmpq, fmpq_mat
+from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
-from icl.theory.rationals import identity, rational, trace
+from icl.theory.rationals import identity, rational
 
-Letter = tuple[tuple[int, bool], ...]  # a product of matrices, each with whether it is transposed
+Letter = tuple[int, ...]  # a product of matrices, by their places in a list
 Word = tuple[Any, ...]  # of letters
+Term = tuple[fmpq, list[Letter]]  # c m_0 S m_1 S .. S m_k
 ONE: Letter = ()
 
 
@@ -31,7 +32,7 @@ class Stein:
         trace_of: Callable[[Any], Any],
     ) -> None:
         self.n, self.times, self.transposed, self.trace_of = n, times, transposed, trace_of
-        self._traces = cache(self._stein)
+        self._traces, self._least = cache(self._stein), cache(self._least_turn)
 
     def expect(self, word: Iterable[Any]) -> Any:
         """Return E tr(S X_1 S X_2 .. S X_k) for word = (X_1, .., X_k)."""
@@ -71,59 +72,70 @@ class Stein:
         return (*B[:-1], self.times(B[-1], back[0]), *back[1:])
 
     def _sorted(self, *words: Word) -> tuple[Word, ...]:
-        least = (
-            min(w[k:] + w[:k] for w in (word, self._flipped(word)) for k in range(len(word)))
-            for word in words
-        )
-        return tuple(sorted(least, key=lambda w: (len(w), w), reverse=True))
+        return tuple(sorted(map(self._least, words), key=lambda w: (len(w), w), reverse=True))
+
+    def _least_turn(self, word: Word) -> Word:
+        return min(w[k:] + w[:k] for w in (word, self._flipped(word)) for k in range(len(word)))
 
 
-class Words(Stein):
-    """Words whose letters are products of these matrices."""
+class Drawn(Stein):
+    """Words in S, the covariance of n vectors of N(0, sigma), whose letters are products of matrices.
 
-    def __init__(self, matrices: Sequence[fmpq_mat], n: Any) -> None:
-        super().__init__(rational(n), add, _turned, self._trace_of)
-        self.matrices, self.d = list(matrices), matrices[0].nrows()
-        self.turned = [x.transpose() for x in matrices]
-        self._product = cache(self._multiplied)
-        self._trace = cache(lambda letter: trace(self._product(letter)))
-
-    def _trace_of(self, letter: Letter) -> fmpq:
-        """Return the trace of the least of the cyclic turns of a product and its transpose: all have one."""
-        if not letter:
-            return fmpq(self.d)
-        return self._trace(min(x[k:] + x[:k] for x in (letter, _turned(letter)) for k in range(len(x))))
-
-    def _multiplied(self, letter: Letter) -> fmpq_mat:
-        if len(letter) > 1:
-            half = len(letter) // 2
-            return self._product(letter[:half]) * self._product(letter[half:])
-        ((i, transposed),) = letter
-        return self.turned[i] if transposed else self.matrices[i]
-
-
-class Drawn(Words):
-    """Words in S, the covariance of n vectors of N(0, sigma), whose letters are matrices."""
+    S = R Z R with R^2 = sigma: the letter of Z for X is R X R, and the product of two letters has sigma
+    between them. Matrices are kept as integers without a common factor: fractions multiply slowly."""
 
     def __init__(self, sigma: fmpq_mat, n: Any) -> None:
-        super().__init__([sigma], n)
-        self.sigma, self._places = sigma, dict[tuple[fmpq, ...], int]()
+        super().__init__(rational(n), lambda X, Y: X + self._between + Y, self.turned, self._trace_of)
+        self.d, self._matrices, self._turn = sigma.nrows(), list[fmpz_mat](), list[int]()
+        self._places = dict[tuple[fmpz, ...], int]()
+        self._product, self._trace = cache(self._multiplied), cache(self.trace_without)
+        self._factor, self._between = self.letter(sigma)
+
+    def letter(self, X: fmpq_mat) -> tuple[fmpq, Letter]:
+        """Return X as a factor and a letter, the empty one where X is a multiple of the identity."""
+        if X[0, 0] * identity(self.d) == X:
+            return X[0, 0], ONE
+        whole, denominator = X.numer_denom()
+        common = reduce(fmpz.gcd, whole.entries())
+        whole = fmpz_mat(self.d, self.d, [x // common for x in whole.entries()])
+        if tuple(whole.entries()) not in self._places:
+            place, turned = len(self._matrices), whole.transpose()
+            both = [whole] if whole == turned else [whole, turned]
+            self._turn += range(place, place + len(both))[::-1]
+            self._matrices += both
+            self._places.update((tuple(x.entries()), place + k) for k, x in enumerate(both))
+        return fmpq(common, denominator), (self._places[tuple(whole.entries())],)
+
+    def turned(self, letter: Letter) -> Letter:
+        """Return the transpose."""
+        return tuple([self._turn[place] for place in letter[::-1]])
 
     def trace(self, letters: Sequence[fmpq_mat]) -> fmpq:
         """Return E tr(S X_1 S X_2 .. S X_k)."""
-        factor, word = fmpq(1), []
-        for X in letters:
-            Y = X * self.sigma  # S = R Z R, R^2 = sigma: the letter of Z is R X R, with the traces of this
-            if Y[0, 0] * identity(self.d) == Y:
-                factor, letter = factor * Y[0, 0], ONE
-            else:
-                place = self._places.setdefault(tuple(Y.entries()), len(self.matrices))
-                if place == len(self.matrices):
-                    self.matrices.append(Y)
-                    self.turned.append(X.transpose() * self.sigma)
-                letter = ((place, False),)
-            word.append(letter)
-        return factor * self.expect(word) if factor else factor
+        factors, word = zip(*map(self.letter, letters), strict=True)
+        return prod(factors, start=self.expect(word))
+
+    def expect(self, word: Iterable[Letter]) -> fmpq:
+        return self._factor ** len(letters := tuple(word)) * super().expect(letters)
+
+    def trace_without(self, letter: Letter) -> fmpz:
+        """Return tr X."""
+        if not letter:
+            return fmpz(self.d)
+        product = self._product(letter)
+        return sum((product[i, i] for i in range(self.d)), fmpz(0))
+
+    def _trace_of(self, letter: Letter) -> fmpz:
+        """Return the trace of the least of the cyclic turns of a product and its transpose: all have one."""
+        x = letter + self._between
+        turns = (y[k:] + y[:k] for y in (x, self.turned(x)) for k in range(len(x)))
+        return self._trace(min(turns, default=ONE))
+
+    def _multiplied(self, letter: Letter) -> fmpz_mat:
+        if len(letter) > 1:
+            half = len(letter) // 2
+            return self._product(letter[:half]) * self._product(letter[half:])
+        return self._matrices[letter[0]]
 
 
 def stack_risk(
@@ -138,27 +150,33 @@ def stack_risk(
     ~ N(0, test) of the same law. The error is K w - M X^T e / n, e of variance `noise`, K and M sums of terms
     m_0 S m_1 S .. S m_k."""
     one = identity(A[0].nrows())
-    sigma, task = sigma or one, task or one
-    words, test = Drawn(sigma, n), test or sigma
-    K, M = [[one]], list[list[fmpq_mat]]()
-    for layer in (a.transpose() for a in A):  # K becomes (I - A^T S) K, and M too, plus A^T
-        K += [[-layer, *term] for term in K]
-        M += [*([-layer, *term] for term in M), [layer]]
-    total = _square(words, K, [task], test)
-    return total + rational(noise) / words.n * _square(words, M, [], test) if noise else total
+    sigma, task = (one if given is None else given for given in (sigma, task))
+    words, test = Drawn(sigma, n), sigma if test is None else test
+    K, M = [(fmpq(1), [ONE])], list[Term]()
+    for factor, letter in map(words.letter, A):  # K becomes (I - A^T S) K, and M too, plus A^T
+        layer = words.turned(letter)
+        K += [(-factor * c, [layer, *term]) for c, term in K]
+        M += [*((-factor * c, [layer, *term]) for c, term in M), (factor, [layer])]
+    total = _square(words, K, task, test)
+    return total + rational(noise) / words.n * _square(words, M, None, test) if noise else total
 
 
-def _square(words: Drawn, terms: Sequence[list[fmpq_mat]], middle: list[fmpq_mat], test: fmpq_mat) -> fmpq:
+def _square(words: Drawn, terms: Sequence[Term], middle: fmpq_mat | None, test: fmpq_mat) -> fmpq:
     """Return E tr(test K T K^T), T in the `middle`, or S where nothing is; K the sum of the terms."""
-    total = fmpq(0)
-    for at, left in enumerate(terms):
-        for right in terms[: at + 1]:
-            back = [x.transpose() for x in reversed(right)]
-            row = [*left[:-1], left[-1] * middle[0] * back[0], *back[1:]] if middle else [*left, *back]
-            letters = [*row[1:-1], row[-1] * test * row[0]]
-            once = words.trace(letters) if len(row) > 1 else trace(test * row[0])
-            total += once if left is right else 2 * once
-    return total
+    (factor, around), total = words.letter(test), fmpq(0)
+    if middle is not None:
+        inner, within = words.letter(middle)
+        factor *= inner
+    for at, (c, left) in enumerate(terms):
+        for e, right in terms[: at + 1]:
+            back = [words.turned(x) for x in reversed(right)]
+            row = [*left, *back]
+            if middle is not None:
+                row = [*left[:-1], left[-1] + within + back[0], *back[1:]]
+            letters = [*row[1:-1], row[-1] + around + row[0]]
+            once = words.expect(letters) if len(row) > 1 else words.trace_without(around + row[0])
+            total += c * e * once * (1 if left is right else 2)
+    return factor * total
 
 
 def stack_slope(A: Sequence[fmpq_mat], n: Any, layer: int, along: fmpq_mat) -> fmpq:
@@ -166,7 +184,3 @@ def stack_slope(A: Sequence[fmpq_mat], n: Any, layer: int, along: fmpq_mat) -> f
     exact."""
     plus, minus = ([*A[:layer], A[layer] + s * along, *A[layer + 1 :]] for s in (1, -1))
     return (stack_risk(plus, n) - stack_risk(minus, n)) / 2
-
-
-def _turned(letter: Letter) -> Letter:
-    return tuple((i, not transposed) for i, transposed in reversed(letter))

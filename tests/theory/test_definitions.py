@@ -27,7 +27,7 @@ from icl.theory.one_layer import OneLayer, products
 from icl.theory.rationals import diagonal, identity, largest, matrix, trace
 from icl.theory.rationals import dot as inner
 from icl.theory.wishart import best_polynomial, covariance_moments, mean_trace
-from icl.theory.words import ONE, Words, stack_risk, stack_slope
+from icl.theory.words import ONE, Drawn, stack_risk, stack_slope
 
 
 class Numbers:
@@ -149,7 +149,7 @@ def moment_rows():
     for d, n in ((1, 2), (2, 1), (2, 2)):
         moments = [trace_by_definition(d, n, k) for k in range(1, 5)]
         yield f"moments {d} {n}", covariance_moments(d, n, 5)[1:], moments
-        yield f"words {d} {n}", [Words([some(1, d, d)], n).expect([ONE] * k) for k in range(1, 5)], moments
+        yield f"words {d} {n}", [Drawn(identity(d), n).expect([ONE] * k) for k in range(1, 5)], moments
 
 
 def forward_rows():

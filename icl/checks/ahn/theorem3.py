@@ -18,7 +18,7 @@ from icl.theory.roots import real_roots
 from icl.theory.wishart import best_polynomial, covariance_moments, mean_trace
 from icl.theory.words import stack_risk, stack_slope
 
-MOST_GIVEN = 4  # layers of given weights: eight factors S between other matrices take ten seconds a seed
+MOST_GIVEN = 4  # layers of given weights: eight factors S between other matrices take three seconds a seed
 WIDE, DEEP = 3, 2  # dimensions and layers of the words of matrices off S
 
 
