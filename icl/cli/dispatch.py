@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,7 @@ from icl.cli import show, statement_files, sweep
 from icl.cli.display import Display
 from icl.cli.output import emit, stdout_kept_for_results
 from icl.config.compose import Composed, for_hydra, hydra_set_aside, input_errors, resolve_in_job
-from icl.config.search_path import ConfigDirs, conf_dir
+from icl.config.search_path import GROUP_OF, ConfigDirs, conf_dir
 from icl.config.session import Session, keep_cache_in, parse_session
 from icl.errors import InputError, hydra_raises, suggest
 from icl.jobs.execution import multirun, run_many
@@ -33,7 +34,7 @@ from icl.jobs.requests.request import Document, run_request
 from icl.jobs.stored import report, sweep_status
 from icl.resolver import register as register_resolvers
 
-GROUP = {"train": "experiment", "check": "check", "figure": "figure", "sweep": "sweep"}  # of a bare name
+GROUP = {**GROUP_OF, "sweep": "sweep"}  # of a bare name
 _SHOWN = ("help", "hydra_help", "cfg", "info", "shell_completion")
 PARSE: dict[str, Callable[[Composed, ConfigDirs], tuple[Any, Session]]] = {
     **{verb: partial(parse, verb) for verb in OWN},
@@ -154,13 +155,17 @@ def _arguments(verb: str, args: Sequence[str]) -> tuple[list[str], list[str], Co
     parser = get_args_parser()
 
     def complain(message: str) -> NoReturn:
-        flag = message.partition("unrecognized arguments: --")[2].partition("=")[0]
-        meant = [f"{flag}={after}" for one, after in pairwise([*args, "VALUE"]) if one == f"--{flag}"]
-        raise InputError(f"icl {verb}: {message}{suggest(meant) or ' (--hydra-help lists the flags)'}")
+        flag = re.split("[ =]", message.partition("unrecognized arguments: --")[2])[0]
+        spaced = [f"{one}={after}" for one, after in pairwise(args) if not after.startswith("-")]
+        meant = [one[2:] for one in [*args, *spaced] if one.startswith(f"--{flag}=")]
+        raise InputError(f"icl {verb}: {message}{suggest(meant) or f' (icl {verb} --help has examples)'}")
 
     parser.error = complain  # type: ignore[method-assign]
     parser.allow_abbrev = False
     parsed = parser.parse_intermixed_args(list(args))
+    bare = [one for one in parsed.overrides if "=" not in one and not one.startswith("~")]
+    if len(bare) > 1:
+        raise InputError(f"icl {verb} {' '.join(bare)}: takes one name, such as PAPER/NAME, then KEY=VALUE")
     configs = ConfigDirs.of(parsed.config_dir)
     overrides = for_hydra([_named(verb, override) for override in parsed.overrides])
     listed = [_listed(override, configs) if "glob(" in override else override for override in overrides]

@@ -26,7 +26,7 @@ from icl.resolver import SCALES
 __all__ = ["SCALES", "ConfigDirs", "conf_dir"]
 
 LOCAL = Path("local", "default.yaml")  # in a folder of configs: settings of one machine
-_MOST_CHOICES_SHOWN = 24
+GROUP_OF = {"check": "check", "figure": "figure", "train": "experiment"}  # what icl list shows
 _ELSEWHERE = {"logger=mlflow": "docs/howto/wandb.md has the overrides that MLflow takes"}
 
 
@@ -167,8 +167,9 @@ class ConfigDirs:
             return name
         if not choices:
             raise InputError(f"{group}={name}: no such config")
-        if group == "check" and (of := about_statements("joined").get(name)):
-            raise InputError(f"check={name}: is a part of another check now{suggest([of])}")
+        joined = about_statements("joined") if group == "check" else {}
+        if found := joined.get(name):
+            raise InputError(f"check={name}: is a part of another check now{suggest([found])}")
         if f"{group}={name}" in _ELSEWHERE:
             raise InputError(f"{group}={name}: no such option; {_ELSEWHERE[f'{group}={name}']}")
         folder, papers = name.rpartition("/")[0], sorted({one.partition("/")[0] for one in choices})
@@ -176,6 +177,8 @@ class ConfigDirs:
             packages = ", ".join(installed()) or "none that declares itself"
             known = f"{', '.join(papers)}; installed packages: {packages}; --config-dir DIR has your own"
             raise InputError(f"{group}={name}: no {folder} here (there are {known})")
-        shown = ", ".join(choices[:_MOST_CHOICES_SHOWN])
-        rest = f", ... ({len(choices)})" if len(choices) > _MOST_CHOICES_SHOWN else ""
-        raise InputError(f"{group}={name}: no such option (one of: {shown}{rest}){nearest(name, choices)}")
+        elsewhere = [f"icl {verb} {name}" for verb, other in GROUP_OF.items() if name in self.options(other)]
+        known = "icl list shows them" if group in GROUP_OF.values() else f"one of: {', '.join(choices)}"
+        former = [of for one, of in joined.items() if one.endswith(f"/{name}")]
+        meant = suggest(elsewhere) or nearest(name, choices) or suggest(former)
+        raise InputError(f"{group}={name}: no such option ({known}){meant}")

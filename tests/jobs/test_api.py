@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import io
 import json
 import os
 import signal
@@ -18,8 +19,11 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 
 import icl
+from icl import api
+from icl.config.session import Session
 from icl.errors import InputError, Unavailable
-from icl.events import Event, ItemProgress, Message, StateChanged
+from icl.events import Event, ItemProgress, Message, StateChanged, WorkItem
+from icl.jobs.requests.check import CheckRequest
 from icl.notebook import ResultDict
 from icl.report.mathematics import formulas
 from tests.commands import Run
@@ -160,3 +164,23 @@ def test_reproduce_tells_how_far_it_is(outputs: Path, monkeypatch: pytest.Monkey
     assert Path(document["report"]).is_file() and document["failures"] == []
     assert [event.state for event in heard if isinstance(event, StateChanged)] == ["running", "done"]
     assert any(isinstance(event, Message) and "1 to run" in event.text for event in heard)
+
+
+def test_a_terminal_shows_a_bar_and_nothing_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = io.StringIO()
+
+    def measure(request: Any, session: Session) -> dict[str, Any]:
+        session.on_event(ItemProgress(WorkItem("check", request.id), 0.5, "half of it"))
+        while seen.isatty() and "half of it" not in seen.getvalue():
+            threading.Event().wait(0.01)
+        return {}
+
+    monkeypatch.setattr(CheckRequest, "measure", measure)
+    monkeypatch.setattr(sys, "stderr", seen)
+    monkeypatch.setattr(api, "PATIENCE", 0.01)
+    assert icl.check("ahn/theorem1", outputs=None) == {} and seen.getvalue() == ""
+    monkeypatch.setattr(seen, "isatty", lambda: True)
+    icl.check("ahn/theorem1", outputs=None)
+    shown = seen.getvalue()
+    icl.check("ahn/theorem1", outputs=None, on_event=lambda event: seen.write("the caller's: half of it"))
+    assert seen.getvalue() == shown + "the caller's: half of it"
