@@ -5,6 +5,7 @@ from tests.checks.statements import Mutant, Odd
 ODD = [
     Odd("giannou/proposition3_3", {"mu": 9.24e-08, "dim": 2, "context": 1, "seed": 5}),
     Odd("giannou/theorem5_1", {"mu": 0.01, "dim": 1, "context": 1}),
+    Odd("giannou/theorem5_1", {"mu": 0.01, "dim": 1, "context": 1, "width": 1400, "problems": 1}),
     Odd("giannou/theorem5_1", {"mu": 1e3, "dim": 8, "context": 8, "width": 1000}),
     Odd("giannou/theorem5_2", {"mu": 1e-4, "dim": 2, "context": 6}),
     Odd("giannou/theorem5_2", {"mu": 1e4, "dim": 1, "context": 1, "width": 257, "seed": 9}),
