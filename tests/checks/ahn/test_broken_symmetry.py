@@ -36,6 +36,15 @@ def test_samples_agree_with_the_rule(plane, valley):
     assert all(abs(found.mean - exact.mean) < 4 * found.stderr for exact, found in pairs)
 
 
+def test_blocks_are_what_a_rotation_of_the_others_keeps_apart():
+    blocks = OddDirection(3, 2).blocks()
+    (one, *_), (other, *_) = ([X for _, X in blocks[name]] for name in ("symmetric", "antisymmetric"))
+    assert torch.equal(one.mT, one) and torch.equal(other.mT, -other)
+    for X in (one, other):
+        assert X.any() and not X[0].any() and not X[:, 0].any() and X.trace() == 0
+    assert [len(blocks[name]) for name in ("vector", "family")] == [6, 5]
+
+
 def test_an_error_of_the_fit_is_not_seen_in_the_slope_along_the_floor(plane, valley):
     """Move the fit: the slope at the same scalars changes in the first order, that along the floor does
     not."""
