@@ -60,10 +60,7 @@ def test_risks_of_numbers_are_those_of_matrices():
         (lambda: hessian(lambda a: 1 / a, [1]), "not a polynomial"),
         (lambda: limit(lambda n: fmpq(2) ** n), "not a rational function"),
         (lambda: minimise(lambda a, b: a * a - b * b, [0, 0]), "no minimum is proved"),
-        (
-            lambda: minimise(lambda a, b, c: 2 * a * c - b * b, [0, 0, 0]),
-            "no minimum is proved",
-        ),  # minors 0, 0, 8
+        (lambda: minimise(lambda a, b, c: 2 * a * c - b * b, [0, 0, 0]), "no minimum is proved"),
         (lambda: minimise(lambda a: a**4, [0]), "no minimum is proved"),  # not strict to second order
         (lambda: risk([1], Law(-3, 5)), "-3: is no covariance"),
         (lambda: risk([1], Law([[1, 2], [0, 1]], 5)), "symmetric"),
