@@ -26,7 +26,7 @@ DISTURBED = 0.02
 SAME = 1e-4  # relative difference of risks of one and the same minimum
 CONVERGED = 0.01  # a loss that falls by less in the last tenth of the iterations has converged
 SEARCHES = 64  # from which the minima on S are known
-DECIDE, TRAINED = 24, 500  # starts of a scale and iterations that decide: three may not have converged
+DECIDE, TRAINED = 16, 400  # starts of a scale and iterations that decide: two may not have converged
 HELD = 2**27  # numbers of one array, a gigabyte
 ALL_AT_ONCE = "all starts are trained at once"
 
@@ -39,10 +39,10 @@ class Landscape(Statement):
     dim: int = setting(5, 1, most=10, beyond=ALL_AT_ONCE)
     context: int = setting(10, 1)
     layers: int = setting(3, 2, most=3, beyond="the tail takes many more weighted prompts")
-    starts: int = setting(72, 1, most=1024, beyond=ALL_AT_ONCE)
+    starts: int = setting(48, 1, most=1024, beyond=ALL_AT_ONCE)
     init_stds: Sequence[float] = (1e-4, 0.1, 0.3)
     prompts: int = setting(1000, 300)
-    iterations: int = setting(500, 1, most=100_000, beyond="training takes days")
+    iterations: int = setting(400, 1, most=100_000, beyond="training takes days")
     samples: int = setting(5000, 1000, most=200_000, beyond="they fill the memory")
     seed: int = setting(0, 0)
 

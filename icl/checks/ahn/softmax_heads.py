@@ -22,6 +22,7 @@ from icl.theory.closed_forms import isotropic_risk, isotropic_step
 
 TEST = 8  # fresh prompts for each that is searched on
 ITERATIONS = 300
+ROUGH = 4  # the starts descend on a quarter of the prompts, the best end on all of them
 SPREAD = 0.3  # of the starts' entries
 BLOCK = 4_000_000  # numbers that the fresh prompts take at a time
 
@@ -44,11 +45,15 @@ class SoftmaxHeads:
     def excess(self, heads: int, activation: str) -> Sample:
         """Return the mean loss of the best descent on fresh prompts, less that of the best linear layer on
         the same prompts, as a share of the latter's risk."""
-        D, drawn = self.law.dim, self.law.token_prompts([generator(self.seed, "search")], self.samples)
-        rng = generator(self.seed, "search", heads)
+        D, rng = self.law.dim, generator(self.seed, "search", heads)
+        few, drawn = (
+            self.law.token_prompts([generator(self.seed, "search")], count)
+            for count in (self.samples // ROUGH, self.samples)
+        )
         signs = [(-1) ** start for start in range(self.starts)]  # of local minima of their own
-        ends = [self.descend(heads, sign, rng, drawn, activation) for sign in signs]
-        _, b_HP, K_HPD = min(ends, key=lambda end: end[0])
+        ends = [self.descend(heads, self.start(heads, sign, rng), few, activation) for sign in signs]
+        _, near = min(ends, key=lambda end: end[0])
+        b_HP, K_HPD = self.weights(heads, torch.from_numpy(self.descend(heads, near, drawn, activation)[1]))
         best = torch.zeros(1, D + 1).double(), torch.zeros(1, D + 1, D).double()
         best[0][0, -1] = 1
         best[1][0, :-1] = -isotropic_step(D, self.law.context_R[0]) * torch.eye(D).double()
@@ -68,29 +73,31 @@ class SoftmaxHeads:
         for start in range(0, left, part):
             yield self.law.token_prompts([rng], min(part, left - start))
 
-    def descend(
-        self, heads: int, sign: int, rng: np.random.Generator, prompt: TokenPrompt, activation: str
-    ) -> tuple[float, Tensor, Tensor]:
+    def start(self, heads: int, sign: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw near heads that read labels, by keys like the query or unlike it: others end elsewhere."""
         D, P = self.law.dim, self.law.dim + 1
-        start = SPREAD * rng.standard_normal(heads * (P + P * D))
+        theta = SPREAD * rng.standard_normal(heads * (P + P * D))
         signs = rng.choice([-1, 1], heads)
         signs[0] = sign
-
-        def weights(theta: Tensor) -> tuple[Tensor, Tensor]:
-            return theta[: heads * P].view(heads, P), theta[heads * P :].view(heads, P, D)
-
-        # Near heads that read labels, by keys like the query or unlike it: others end elsewhere.
-        b_HP, K_HPD = weights(torch.from_numpy(start))
+        b_HP, K_HPD = self.weights(heads, torch.from_numpy(theta))
         b_HP[:, -1] += torch.from_numpy(signs)
         K_HPD[:, :D] -= torch.from_numpy(signs)[:, None, None] * torch.eye(D, dtype=torch.float64) / 2
+        return theta
 
+    def weights(self, heads: int, theta: Tensor) -> tuple[Tensor, Tensor]:
+        D, P = self.law.dim, self.law.dim + 1
+        return theta[: heads * P].view(heads, P), theta[heads * P :].view(heads, P, D)
+
+    def descend(
+        self, heads: int, start: np.ndarray, prompt: TokenPrompt, activation: str
+    ) -> tuple[float, np.ndarray]:
         def objective(point: np.ndarray) -> tuple[float, np.ndarray]:
             theta = torch.from_numpy(point).requires_grad_()
-            loss = losses(*weights(theta), prompt, activation).mean()
+            loss = losses(*self.weights(heads, theta), prompt, activation).mean()
             return loss.item(), torch.autograd.grad(loss, theta)[0].numpy()
 
         run = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS})
-        return float(run.fun), *weights(torch.from_numpy(run.x))
+        return float(run.fun), run.x
 
 
 def losses(b_HP: Tensor, K_HPD: Tensor, prompt: TokenPrompt, activation: str) -> Tensor:

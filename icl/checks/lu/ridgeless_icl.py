@@ -53,32 +53,36 @@ class RidgelessIcl(Ratios):
     def ratios(self) -> tuple[float, float, float, float]:
         return self.alpha, self.kappa, self.tau, self.rho
 
-    def simulated(self, ridge: float) -> list[tuple[Means, list[float]]]:
-        """Return errors after pretraining on new and on old tasks, of the same draws; of each also what
-        rounding the sizes adds to the formula."""
-        sizes = {d: Pretraining.at(d, *self.ratios, ridge) for d in self.dims}
-        old: dict[int, list[float]] = {d: [] for d in self.dims}
+    def simulated(self) -> list[tuple[Means, list[float]]]:
+        """Return errors after pretraining on new and on old tasks without a ridge, and on new ones with it,
+        of the same draws; of each also what rounding the sizes adds to the formula."""
+        sizes, ridges = {d: Pretraining.at(d, *self.ratios) for d in self.dims}, [0.0, self.ridge]
+        beside: list[dict[int, list[float]]] = [{d: [] for d in self.dims} for _ in ridges]
 
         def once(d: int, rng: np.random.Generator) -> float:
-            new, of_old = sizes[d].errors(rng)
-            old[d].append(of_old)
+            (new, old), (with_ridge, _) = sizes[d].errors_by_ridge(rng, ridges)
+            beside[0][d].append(old)
+            beside[1][d].append(with_ridge)
             return new
 
-        means = means_of(self.dims, self.draws, once, self.seed), averaged(old)
-        asked, at = plotted(*self.ratios, ridge), [plotted(*sizes[d].ratios, ridge) for d in self.dims]
+        def formulas(*ratios: float) -> list[float]:
+            return [*plotted(*ratios, 0.0), plotted(*ratios, self.ridge)[0]]
+
+        means = [means_of(self.dims, self.draws, once, self.seed), *map(averaged, beside)]
+        asked, at = formulas(*self.ratios), [formulas(*sizes[d].ratios) for d in self.dims]
         return [(of, [each[k] - asked[k] for each in at]) for k, of in enumerate(means)]
 
     def measure(self, m: Measured) -> None:
         limit, half = Limit.at(*self.ratios), Limit.at(self.alpha / 2, *self.ratios[1:])
         at_half = "the formula at half the examples, less the extrapolated error"
-        new, old = self.simulated(0.0)
+        new, old, ridged = self.simulated()
         compare(m, "", *new, limit.icl, half.icl, at_half)
         compare(m, "old_", *old, limit.idg, half.idg, at_half)
 
         root = limit.effective_ridge(rational(self.ridge))
         with_ridge = limit.errors(root)[0]
         half_ridge = half.errors(half.effective_ridge(rational(self.ridge)))[0]
-        compare(m, "ridge_", *self.simulated(self.ridge)[0], with_ridge, half_ridge, at_half)
+        compare(m, "ridge_", *ridged, with_ridge, half_ridge, at_half)
         closed = limit.errors(limit.effective_ridge(fmpq(0)))[0] - limit.icl
         about = "formula with a ridge, as the ridge tends to 0, less that without"
         m.zero("ridge_to_zero", closed, about, within=CLOSE)

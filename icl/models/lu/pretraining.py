@@ -8,8 +8,9 @@ K tasks, N prompts, D covariates, H = D + 1 features, S pairs of covariates, U p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from icl.models.lu.finite import FiniteRisk, TaskMoments
 
 Array = NDArray[np.float64]
 BLOCK = 512  # prompts whose products of pairs are held at a time
-WORTH = 250  # weights over the steps of conjugate gradients, about, from which these cost less
+WORTH = 75  # weights over the steps of conjugate gradients, about, from which these cost less
 PRECISION = 1e-10  # of the residual where they end
 DRAWS, LAWS = ("drawn", "balanced"), ("sphere", "gaussian")
 
@@ -65,20 +66,24 @@ class Pretraining:
 
     def errors(self, rng: np.random.Generator) -> tuple[float, float]:
         """Draw tasks and prompts, pretrain, and return the exact (e_ICL, e_IDG) of the weights."""
-        Gamma_DH, w_KD = self.fit(rng)
-        new = FiniteRisk(TaskMoments.new(self.dim, self.rho, self.law), self.examples).risk(Gamma_DH)
-        if w_KD is None:
-            return new, new
-        return new, FiniteRisk(TaskMoments.of(w_KD, self.rho), self.examples).risk(Gamma_DH)
+        return self.errors_by_ridge(rng, [self.ridge])[0]
 
-    def fit(self, rng: np.random.Generator) -> tuple[Array, Array | None]:
-        """Return Gamma and the pretraining tasks."""
+    def errors_by_ridge(self, rng: np.random.Generator, ridges: Sequence[float]) -> list[tuple[float, float]]:
+        """Return the same for each ridge, on the same tasks and prompts."""
+        Gammas, w_KD = self.fit(rng, ridges)
+        of_new = TaskMoments.new(self.dim, self.rho, self.law)
+        of_old = of_new if w_KD is None else TaskMoments.of(w_KD, self.rho)
+        new, old = (FiniteRisk(tasks, self.examples) for tasks in (of_new, of_old))
+        return [(new.risk(Gamma_DH), old.risk(Gamma_DH)) for Gamma_DH in Gammas]
+
+    def fit(self, rng: np.random.Generator, ridges: Sequence[float]) -> tuple[list[Array], Array | None]:
+        """Return Gamma by ridge, and the pretraining tasks."""
         w_KD = None if self.tasks is None else self.draw_tasks(rng, self.tasks)
         features = self.dim * (self.dim + 1)
         blocks = self._blocks(rng, w_KD)
         far = 1 - np.sqrt(features / max(features, self.prompts))  # one over the steps, up to a factor
         solve = few_prompts if far == 0 else by_steps if features * far >= WORTH else many_prompts
-        return solve(blocks, self.dim, self.prompts * self.ridge / self.dim), w_KD
+        return solve(blocks, self.dim, [self.prompts * ridge / self.dim for ridge in ridges]), w_KD
 
     def draw_tasks(self, rng: np.random.Generator, count: int) -> Array:
         w_KD = rng.standard_normal((count, self.dim))
@@ -112,19 +117,18 @@ class Pretraining:
             yield self.draw_prompts(rng, w_ND)
 
 
-def few_prompts(blocks: Iterator[Prompts], dim: int, shift: float) -> Array:
-    """Return Gamma from the n x n matrix of the prompts' inner products, those of x times those of h."""
+def few_prompts(blocks: Iterator[Prompts], dim: int, shifts: Sequence[float]) -> list[Array]:
+    """Return Gamma, for each addition to the diagonal, from the n x n matrix of the prompts' inner products,
+    those of x times those of h."""
     x_ND, h_NH, y_N = _joined(blocks)
     gram_NN = x_ND @ x_ND.T
     gram_NN *= h_NH @ h_NH.T
-    gram_NN[np.diag_indices_from(gram_NN)] += shift
-    c_N = cho_solve(cho_factor(gram_NN, lower=True, overwrite_a=True), y_N)
-    return np.asarray((x_ND * c_N[:, None]).T @ h_NH)
+    return [(x_ND * c_N[:, None]).T @ h_NH for c_N in _solutions(gram_NN, y_N, shifts)]
 
 
-def many_prompts(blocks: Iterator[Prompts], dim: int, shift: float) -> Array:
-    """Return Gamma from the normal matrix, summed over blocks. Its entry x_a x_b h_i h_j takes a pair a <= b
-    and a pair i <= j: a quarter of the products, and no array of all prompts."""
+def many_prompts(blocks: Iterator[Prompts], dim: int, shifts: Sequence[float]) -> list[Array]:
+    """Return the same from the normal matrix, summed over blocks. Its entry x_a x_b h_i h_j takes a pair
+    a <= b and a pair i <= j: a quarter of the products, and no array of all prompts."""
     size = dim + 1
     (a_S, b_S), (i_U, j_U) = np.triu_indices(dim), np.triu_indices(size)
     sums_SU, right_DH = np.zeros((len(a_S), len(i_U))), np.zeros((dim, size))
@@ -136,30 +140,40 @@ def many_prompts(blocks: Iterator[Prompts], dim: int, shift: float) -> Array:
     normal_PP = np.zeros((dim * size, dim * size), order="F")
     for row_U, a, b in zip(sums_SU, a_S, b_S, strict=True):
         normal_PP[b * size : (b + 1) * size, a * size : (a + 1) * size] = row_U[pair_HH]
-    normal_PP[np.diag_indices_from(normal_PP)] += shift
-    factor = cho_factor(normal_PP, lower=True, overwrite_a=True, check_finite=False)
-    return np.asarray(cho_solve(factor, right_DH.ravel())).reshape(dim, size)
+    right_P = right_DH.ravel()
+    return [Gamma.reshape(dim, size) for Gamma in _solutions(normal_PP, right_P, shifts)]
 
 
-def by_steps(blocks: Iterator[Prompts], dim: int, shift: float) -> Array:
-    """Return Gamma of many prompts by conjugate gradients: a step costs n d^2, where the normal matrix costs
-    n d^4. Its mean over the queries, I (x) sum h h^T / d, is the preconditioner; what is left has a condition
-    that d does not enter, only the ratio of prompts to weights."""
+def _solutions(matrix_PP: Array, right_P: Array, shifts: Sequence[float]) -> Iterator[Array]:
+    """Yield the solutions; of the matrix, which is written over, the lower triangle is read."""
+    for before, shift in pairwise([0.0, *shifts]):
+        matrix_PP[np.diag_indices_from(matrix_PP)] += shift - before
+        factor = cho_factor(matrix_PP, lower=True, overwrite_a=shift == shifts[-1], check_finite=False)
+        yield np.asarray(cho_solve(factor, right_P))
+
+
+def by_steps(blocks: Iterator[Prompts], dim: int, shifts: Sequence[float]) -> list[Array]:
+    """Return the same by conjugate gradients: a step costs n d^2, where the normal matrix costs n d^4. Its
+    mean over the queries, I (x) sum h h^T / d, is the preconditioner; what is left has a condition that d does
+    not enter, only the ratio of prompts to weights."""
     x_ND, h_NH, y_N = _joined(blocks)
-    inverse_HH = np.linalg.inv(h_NH.T @ h_NH / dim + shift * np.eye(dim + 1))
-    shape, size = (dim, dim + 1), (dim * (dim + 1),) * 2
+    shape, size, mean_HH = (dim, dim + 1), (dim * (dim + 1),) * 2, h_NH.T @ h_NH / dim
 
     def summed(value_N: Array) -> Array:
-        return np.asarray((x_ND * value_N[:, None]).T @ h_NH)
+        return np.asarray((x_ND * value_N[:, None]).T @ h_NH).ravel()
 
-    def normal(Gamma: Array) -> Array:
-        Gamma_DH = Gamma.reshape(shape)
-        return (summed(((x_ND @ Gamma_DH) * h_NH).sum(1)) + shift * Gamma_DH).ravel()
+    def solved(shift: float) -> Array:
+        inverse_HH = np.linalg.inv(mean_HH + shift * np.eye(dim + 1))
 
-    mean = LinearOperator(size, lambda Gamma: (Gamma.reshape(shape) @ inverse_HH).ravel())
-    found, failed = cg(LinearOperator(size, normal), summed(y_N).ravel(), rtol=PRECISION, M=mean)
-    assert not failed, "conjugate gradients did not converge"
-    return np.asarray(found).reshape(shape)
+        def normal(Gamma: Array) -> Array:
+            return summed(np.einsum("nh,nh->n", x_ND @ Gamma.reshape(shape), h_NH)) + shift * Gamma
+
+        mean = LinearOperator(size, lambda Gamma: (Gamma.reshape(shape) @ inverse_HH).ravel())
+        found, failed = cg(LinearOperator(size, normal), summed(y_N), rtol=PRECISION, M=mean)
+        assert not failed, "conjugate gradients did not converge"
+        return np.asarray(found).reshape(shape)
+
+    return [solved(shift) for shift in shifts]
 
 
 def _joined(blocks: Iterator[Prompts]) -> Prompts:

@@ -178,14 +178,15 @@ class InvariantRisk:
         """Return the local minimum below a point, by a trust region, which leaves no basin, and
         Newton's method."""
 
-        def at(theta_V: Array) -> Derivatives:
-            return self._derivatives(theta_V)
+        @lru_cache(maxsize=1)
+        def at(point: bytes) -> Derivatives:
+            return self._derivatives(np.frombuffer(point))
 
         result: Any = minimize(
-            lambda theta_V: at(theta_V).value,
-            np.array(theta),
-            jac=lambda theta_V: at(theta_V).gradient_V,
-            hess=lambda theta_V: at(theta_V).hessian_VV,
+            lambda theta_V: at(theta_V.tobytes()).value,
+            np.array(theta, dtype=np.float64),
+            jac=lambda theta_V: at(theta_V.tobytes()).gradient_V,
+            hess=lambda theta_V: at(theta_V.tobytes()).hessian_VV,
             method="trust-exact",
         )
         return list(self._polish(result.x).tolist())

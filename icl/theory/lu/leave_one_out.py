@@ -45,7 +45,7 @@ class LeaveOneOut:
         def mean_over_x(power: int, below: int, z_N: Array) -> Array:
             """Return E t^power / (1 + t z)^below over t = |x|^2."""
             z_NT = np.atleast_1d(z_N)[:, None] * node_T
-            return np.asarray((weight_T * node_T**power / (1 + z_NT) ** below).sum(1))
+            return np.asarray((1 + z_NT) ** -below @ (weight_T * node_T**power))
 
         def expected(values_N: Array, at_mean: float, of_N: Array, its_mean: Array | float) -> Array:
             return np.asarray(at_mean * its_mean + ((values_N - at_mean)[:, None] * of_N).mean(0))

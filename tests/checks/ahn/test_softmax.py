@@ -22,10 +22,11 @@ def test_both_signs_of_the_labels_are_tried(mutate):
     """Attend to keys unlike the query, and to keys like it: two local minima, the first the lower."""
     search = Softmax(samples=2000).search()
     prompt = search.law.token_prompts([generator(0, "search")], 2000)
-    by_sign = {s: search.descend(1, s, np.random.default_rng(1), prompt, "softmax")[0] for s in (-1, 1)}
+    starts = {s: search.start(1, s, np.random.default_rng(1)) for s in (-1, 1)}
+    by_sign = {s: search.descend(1, start, prompt, "softmax")[0] for s, start in starts.items()}
     assert by_sign[1] < 0.9 * by_sign[-1]
     signs = []
-    mutate(SoftmaxHeads, "descend", lambda right, it, H, s, *more: signs.append(s) or right(it, H, s, *more))
+    mutate(SoftmaxHeads, "start", lambda right, it, H, s, rng: signs.append(s) or right(it, H, s, rng))
     Softmax(**SMALL).decide()
     assert set(signs) == {-1, 1}
 

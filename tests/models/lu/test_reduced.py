@@ -44,8 +44,10 @@ def test_training_on_a_fixed_batch_ends_at_its_ridge_regression(make_plan, optim
         prompts = Prompts(query_PB[:DIM].T, h_BH, draw["target"][r].numpy())
         Gamma_DH = trained.weights["Gamma"][r, 0]
         for solution in (few_prompts, many_prompts, by_steps)[0 if ridge else 1 :]:
-            ridge_DH = solution(iter([prompts]), DIM, batch * ridge / DIM)
-            assert Gamma_DH == pytest.approx(ridge_DH, rel=1e-6, abs=1e-7)
+            shift = batch * ridge / DIM
+            for shifts in ([shift], [shift + 1, shift]):
+                ridge_DH = solution(iter([prompts]), DIM, shifts)[-1]
+                assert Gamma_DH == pytest.approx(ridge_DH, rel=1e-6, abs=1e-7)
         tasks = TaskMoments.of(plan.law.tasks_RKD[r].numpy(), NOISE), TaskMoments.new(DIM, NOISE)
         for name, moments in zip(("risk_old", "risk_new"), tasks, strict=True):
             exact = FiniteRisk(moments, CONTEXT).risk(Gamma_DH)
