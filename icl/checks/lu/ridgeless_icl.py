@@ -65,11 +65,11 @@ class RidgelessIcl(Ratios):
             beside[1][d].append(with_ridge)
             return new
 
-        def formulas(*ratios: float) -> list[float]:
-            return [*plotted(*ratios, 0.0), plotted(*ratios, self.ridge)[0]]
+        def formulas(ratios: tuple[float, float, float, float]) -> list[float]:
+            return [*plotted(*ratios), plotted(*ratios, self.ridge)[0]]
 
         means = [means_of(self.dims, self.draws, once, self.seed), *map(averaged, beside)]
-        asked, at = formulas(*self.ratios), [formulas(*sizes[d].ratios) for d in self.dims]
+        asked, at = formulas(self.ratios), [formulas(sizes[d].ratios) for d in self.dims]
         return [(of, [each[k] - asked[k] for each in at]) for k, of in enumerate(means)]
 
     def measure(self, m: Measured) -> None:

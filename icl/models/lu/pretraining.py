@@ -154,8 +154,8 @@ def _solutions(matrix_PP: Array, right_P: Array, shifts: Sequence[float]) -> Ite
 
 def by_steps(blocks: Iterator[Prompts], dim: int, shifts: Sequence[float]) -> list[Array]:
     """Return the same by conjugate gradients: a step costs n d^2, where the normal matrix costs n d^4. Its
-    mean over the queries, I (x) sum h h^T / d, is the preconditioner; what is left has a condition that d does
-    not enter, only the ratio of prompts to weights."""
+    mean over the queries, I (x) sum h h^T / d, is the preconditioner; what is left has a condition that d
+    does not enter, only the ratio of prompts to weights."""
     x_ND, h_NH, y_N = _joined(blocks)
     shape, size, mean_HH = (dim, dim + 1), (dim * (dim + 1),) * 2, h_NH.T @ h_NH / dim
 
