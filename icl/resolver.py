@@ -42,7 +42,7 @@ def by_scale(*values: Any, _root_: Any) -> Any:
 
 def per_run(times: int, *, _root_: Any) -> int:
     """Return the period, in steps, of what happens `times` times in a run; 1: only at its end."""
-    return max(1, _root_.train.steps // times)
+    return max(1, int(_root_.train.steps // times))
 
 
 if "omegaconf" in sys.modules:

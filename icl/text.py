@@ -97,7 +97,8 @@ def verdict_sentence(document: Mapping[str, Any], changed: Sequence[str] = ()) -
         "undecided": ("is undecided", "are undecided"),
     }[document["verdict"]][plural]
     evidence = _evidence(document)
-    evidence = evidence if evidence.startswith("the ") else f"the {evidence}"
+    if document["bound"].get("direction") != "true" and not evidence.startswith("the "):
+        evidence = f"the {evidence}"
     other = (document.get("tries") or {}).get("smallest_counterexample")
     if other is not None:
         elsewhere = _where({**document, "settings": other}, tuple(other))

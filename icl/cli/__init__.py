@@ -47,6 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: list[str]) -> int:
+    if args[:1] == ["help"] and len(args) > 1:
+        args = [args[1], "--help"]
     if not args or args[0] in ("-h", "--help", "help"):
         print(help_of())
         return 0
@@ -58,7 +60,7 @@ def _run(args: list[str]) -> int:
         print(f"icl {__version__} ({f'kernel {kernel}' if kernel else f'no kernel: {why_none()}'})")
         return 0
     if verb not in VERBS:
-        raise InputError(f"no verb {verb} (icl --help lists them){nearest(verb, VERBS)}")
+        raise InputError(f"no verb {verb} (icl --help lists them){nearest(verb, [*VERBS, '--version'])}")
     if {"--help", "-h"} & set(args) and (len(args) == 2 or verb in QUICK):
         print(help_of(verb))
         return 0

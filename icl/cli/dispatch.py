@@ -175,10 +175,11 @@ def _arguments(verb: str, args: Sequence[str]) -> tuple[list[str], list[str], Co
 
 def _named(verb: str, override: str) -> str:
     """Return a bare name as an override of the verb's own group."""
+    if override.startswith("=") or ("=" not in override and "~" not in override and verb not in GROUP):
+        meant = suggest([f"only=[{override}]"]) if verb == "reproduce" else ""
+        raise InputError(f"{override}: must have the form KEY=VALUE{meant}")
     if "=" in override or override.startswith("~"):
         return override
-    if verb not in GROUP:
-        raise InputError(f"{override}: must have the form KEY=VALUE")
     return f"{GROUP[verb]}={override}"
 
 

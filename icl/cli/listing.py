@@ -34,13 +34,13 @@ def command(args: Sequence[str]) -> int:
 
 
 def _named(document: Listing, asked: Arguments) -> Listing:
-    """Return what has this name, with its results, or what is of this paper."""
-    name = asked.others[0].rpartition("=")[2]
-    found = {kind: [i for i in items if name in (i["id"], i["paper"])] for kind, items in document.items()}
-    if not any(found.values()):
-        ids = [str(item[key]) for items in document.values() for item in items for key in ("id", "paper")]
-        raise InputError(f"{name}: no such check, experiment, figure or paper{nearest(name, ids)}")
-    return found
+    """Return what has one of these names, with its results, or is of one of these papers."""
+    names = [one.rpartition("=")[2] for one in asked.others]
+    known = [str(item[key]) for items in document.values() for item in items for key in ("id", "paper")]
+    for name in names:
+        if name not in known:
+            raise InputError(f"{name}: no such check, experiment, figure or paper{nearest(name, known)}")
+    return {kind: [i for i in items if {i["id"], i["paper"]} & {*names}] for kind, items in document.items()}
 
 
 def _show(document: Listing, whole: bool) -> None:

@@ -137,7 +137,15 @@ def width(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> int:
 def _of_claim(claim: Document) -> str:
     """Return a figure's claim as text: the measurement, its kind and its bound."""
     kind = KINDS.get(claim.get("kind", ""), "")
-    return f"{claim['claim']}: {brief(claim['measured'])} ({kind and f'{kind}; '}bound: {claim['bound']})"
+    measured = brief(_without_seeds(claim["measured"]))
+    return f"{claim['claim']}: {measured} ({kind and f'{kind}; '}bound: {claim['bound']})"
+
+
+def _without_seeds(found: Any) -> Any:
+    """Leave out the numbers of each seed, which the page has, beside those of all."""
+    if not isinstance(found, dict):
+        return found
+    return {key: _without_seeds(x) for key, x in found.items() if key != "by_seed" or len(found) == 1}
 
 
 def figures(documents: Sequence[Document]) -> None:
