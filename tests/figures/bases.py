@@ -19,13 +19,14 @@ from icl.figures.figure import Figure, Records
 from icl.jobs.requests.figure import FigureRequest
 from icl.look import KEYS
 from tests.conformance.configs import Config
-from tests.records import FakeRunner, record
+from tests.records import FakeRunner, mark, record
 
 PAPER = Path(__file__).parents[2] / "docs/records/paper/figures"
 STORED = sorted(path.parents[1].relative_to(PAPER).as_posix() for path in PAPER.glob("*/*/paper/figure.json"))
 
 LOOPED = ("looped/fig1", "looped/fig2", "looped/fig4", "looped/fig5")
-COMPUTED = ("giannou/fig10", *LOOPED, "lu/fig1", "lu/fig2", "lu/fig4")
+DEPTH = ("depth/fig2", "depth/fig3", "depth/fig4")
+COMPUTED = ("giannou/fig10", *DEPTH, *LOOPED, "lu/fig1", "lu/fig2", "lu/fig4")
 LEFT = (*KEYS, "caption")  # of a figure's config: how it looks
 CONTEXTS, COMPONENTS = 400, 2
 SCALES = {"trained": 0.25, "plain": 0.5, "pgd_steps": 1.0, "pgd_one": 2.0, "gd_steps": 4.0, "gd_one": 5.0}
@@ -79,6 +80,18 @@ def made_up(figure: Any, values: Any) -> tuple[Figure, Records]:
     best_R, pgd_R = (loss_RC[name].mean(1) for name in ("trained", "pgd_steps"))
     arrays |= {"exact_ab_best": best_R, "exact_pgd_steps": pgd_R, figure.varied: x_R, "seeds": 0 * x_R}
     return figure, {"losses": record(weights=arrays)}
+
+
+def isotropic() -> tuple[Figure, Records]:
+    """Return Figure 1 of depth with runs that ended at a risk of .4 if shared, else of .36."""
+
+    def ended(experiment: str, given: dict[str, Any]) -> Any:
+        end = 0.4 if given["model.shared"] else 0.36
+        losses = {"step": [0, 1, 2], "seed": [0, 0, 0], "loss": [1.0, end + 0.001, end - 0.001]}
+        return record(run=mark("f", [0]), metrics=losses)
+
+    figure = built("depth/fig1")
+    return figure, figure.runs(FakeRunner(ended))
 
 
 def trained_loops() -> Records:
@@ -139,6 +152,7 @@ def built(id: str, **settings: Any) -> Any:
 SMALL: dict[str, Callable[[], tuple[Figure, Records]]] = {
     "ahn/fig6": lambda: made_up(built("ahn/fig6", context=[2, 8]), [2, 8]),
     "ahn/fig7": lambda: made_up(built("ahn/fig7", layers=[1, 2, 3]), [1, 2, 3]),
+    "depth/fig1": isotropic,
     "giannou/fig2": second,
     "giannou/fig9": ninth,
     "looped/fig3": lambda: (built("looped/fig3"), trained_loops()),

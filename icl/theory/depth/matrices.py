@@ -25,6 +25,18 @@ def rotated_flow(
     return trace(diagonal(omega) * total.transpose() * Lambda * M**layers) / len(rotations)
 
 
+def rotated_errors(
+    lam: Sequence[fmpq], layers: Sequence[fmpq_mat], rotations: Sequence[fmpq_mat]
+) -> list[fmpq_mat]:
+    """Return the product over the layers of I - O^T Gamma_l O Lambda at these O; Gamma_l / L in the paper."""
+    Lambda, errors = diagonal(lam), []
+    for O in rotations:  # noqa: E741
+        errors.append(identity(len(lam)))
+        for gamma in layers:
+            errors[-1] -= O.transpose() * gamma * O * Lambda * errors[-1]
+    return errors
+
+
 def signed_permutations(d: int) -> Iterator[fmpq_mat]:
     for order, signs in product(permutations(range(d)), product((1, -1), repeat=d)):
         yield fmpq_mat(

@@ -11,6 +11,9 @@ ODD = [
     Odd("depth/iso_closed_form", {"layers": 5, "dim": 9, "context": 9}),
     Odd("depth/iso_flow", {"layers": 3, "dim": 2, "context": 1}),
     Odd("depth/balance_is_saddle", {"layers": 6, "dim": 2, "context": 5}),
+    Odd("depth/full_matrices", {"layers": 1, "dim": 2}),
+    Odd("depth/full_matrices", {"layers": 4, "dim": 5}),
+    Odd("depth/full_matrices", {"layers": 3, "dim": 1}),
     Odd("depth/untied", {"layers": 8, "dim": 1, "context": 1}),
     Odd("depth/fs_exponent", {"nu": 3.0, "beta": 0.5}, "fails"),
     Odd("depth/fs_law", {"layers": 2, "time": 0.0, "eigenvalue": 4.0}),
@@ -35,6 +38,7 @@ MUTANTS = [
     Mutant("depth/depth_exponent", "slope + beta,", "slope + nu,"),
     Mutant("depth/untied", "L * slope(moments, [g]", "slope(moments, [g]"),
     Mutant("depth/balance_is_saddle", "other + 2 * formula", "other + formula"),
+    Mutant("depth/full_matrices", "mean[i, i] ** 2", "9 * mean[i, i] ** 2"),
     Mutant("depth/depth_exponent_separate", "bound - found", "found - bound"),
     Mutant("depth/flow_leaves_balance", "fall = tied - end", "fall = tied - 9 * end", "undecided"),
 ]  # fmt: skip

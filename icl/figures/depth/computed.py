@@ -1,0 +1,36 @@
+"""Figures of depth that train nothing: arrays of a power law, computed once."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import asdict, dataclass
+from functools import partial
+
+import numpy as np
+
+from icl.errors import real
+from icl.figures.claims import Claim
+from icl.figures.figure import Figure, Records
+from icl.figures.runner import Runner
+
+own = partial(Claim.of, trained=False, whose="project")
+
+
+@dataclass(eq=False)
+class Computed(Figure):
+    """Record: `computed`, of lambda_k = k^-nu with weights lambda_k omega_k ~ k^(-nu beta - 1)."""
+
+    nu: float
+    beta: float
+
+    def __post_init__(self) -> None:
+        self.nu = real("figure.nu", self.nu, 0, open_low=True)
+        self.beta = real("figure.beta", self.beta, 0, open_low=True)
+
+    def runs(self, runner: Runner) -> Records:
+        name = f"depth/{type(self).__name__.lower()}"
+        return {"computed": runner.store(name, asdict(self), self.compute)}
+
+    @abstractmethod
+    def compute(self) -> dict[str, np.ndarray]:
+        """Return what is drawn."""
