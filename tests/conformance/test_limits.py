@@ -123,7 +123,7 @@ FIGURES: dict[str, Changes] = {
     ],
     "ahn/fig7": [{"layers": layers} for layers in ([], [0], [5], [2, 2], "12")],
     "depth/fig1": [{"layers": [2, 1]}, {"alphas": [0]}, {"dim": 1}],
-    "depth/fig2": [{"shown": [0]}, {"decades": 3}, {"nu": 0}],
+    "depth/fig2": [{"nu": 0}, {"beta": -1}],
     "depth/fig3": [{"layers": 1}, {"apart": 0}],
     "depth/fig4": [{"doublings": 2}],
     "giannou/fig2": [{"layers": [1, 1]}, {"layers": [0]}, {"dim": 2, "context": 2}],

@@ -24,8 +24,8 @@ class Computed(Figure):
     beta: float
 
     def __post_init__(self) -> None:
-        self.nu = real("figure.nu", self.nu, 0, open_low=True)
-        self.beta = real("figure.beta", self.beta, 0, open_low=True)
+        for name in ("nu", "beta"):
+            real(f"figure.{name}", getattr(self, name), 0, open_low=True)
 
     def runs(self, runner: Runner) -> Records:
         name = f"depth/{type(self).__name__.lower()}"

@@ -25,7 +25,7 @@ from icl.theory.wishart import best_polynomial
 
 COLORS = GREY, ORANGE, BLUE, GREEN
 DEPTH, LAST = 2, 0.25  # layers trained; share of the logged losses whose mean is the trained risk
-RATES = {"shared": 1 / 32, "separate": 1 / 8}  # of SGD, over D
+RATES = {"shared": 1 / 32, "separate": 1 / 16}  # of SGD, over D
 
 
 @dataclass(eq=False)
