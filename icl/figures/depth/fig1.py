@@ -96,6 +96,8 @@ class Fig1(Figure):
             axes.set(xlabel="$\\alpha = P / D$", xscale="log")
             log_axis(axes)
             axes.legend(loc="lower left")
+        trained.set_xticks(self.trained, [f"{alpha:g}" for alpha in self.trained])
+        trained.set_xticks([], minor=True)
 
     def claims(self, records: Records) -> list[Claim]:
         arrays = records["exact"].weights
