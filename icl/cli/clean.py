@@ -17,18 +17,18 @@ def command(args: Sequence[str]) -> int:
     asked = read_arguments(args, yes="false")
     if asked.others:
         raise InputError(f"{asked.others[0]}: icl clean takes yes=true, format= and paths.outputs=")
-    garbage = find_removable(asked.outputs)
+    removable = find_removable(asked.outputs)
     stream = sys.stderr if asked.settings["format"] == "json" else sys.stdout
-    for entry in garbage:
+    for entry in removable:
         print(f"{size_in_words(entry.bytes):>9}  {entry.path}  ({entry.why})", file=stream)
-    total = sum(entry.bytes for entry in garbage)
-    if garbage:
+    total = sum(entry.bytes for entry in removable)
+    if removable:
         print(f"{size_in_words(total):>9}  in all", file=stream)
     agreed = asked.settings["yes"] == "true"
-    removed = remove(asked.outputs, garbage) if agreed else []
-    document = {"found": [entry._asdict() for entry in garbage], "removed": removed, "bytes": total}
-    said = f"removed {len(removed)} of {len(garbage)}" if agreed else "nothing removed: pass yes=true"
-    emit(document, lambda: print(said if garbage else "nothing to clean"), asked.settings["format"])
+    removed = remove(asked.outputs, removable) if agreed else []
+    document = {"found": [entry._asdict() for entry in removable], "removed": removed, "bytes": total}
+    said = f"removed {len(removed)} of {len(removable)}" if agreed else "nothing removed: pass yes=true"
+    emit(document, lambda: print(said if removable else "nothing to clean"), asked.settings["format"])
     return OK
 
 

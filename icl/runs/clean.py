@@ -39,11 +39,11 @@ def find_removable(outputs: str | Path) -> list[Removable]:
     return [Removable(path, why, _size(path)) for path, why in found.items() if _is_inside(top, path)]
 
 
-def remove(outputs: str | Path, garbage: Iterable[Removable]) -> list[Path]:
-    """Remove what still is garbage, and return the paths removed. A record is judged again under its lock."""
+def remove(outputs: str | Path, removable: Iterable[Removable]) -> list[Path]:
+    """Remove what is still removable, and return the paths removed. A record is judged again under its lock."""
     top = Path(outputs).resolve()
     places = {_removed(place): place for place in layout.walk(top)}
-    removed = [entry.path for entry in garbage if _remove(entry.path, places.get(entry.path), top)]
+    removed = [entry.path for entry in removable if _remove(entry.path, places.get(entry.path), top)]
     for path in removed:
         with contextlib.suppress(OSError):  # folders left empty go too, up to that of the kind
             for folder in (path, *path.parents)[not path.is_dir() : len(path.relative_to(top).parts) - 1]:
