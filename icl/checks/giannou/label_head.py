@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from scipy.optimize import minimize
 from torch import Tensor
 
 from icl.checks.statement import OPEN, Measured, Sample, Statement, setting
@@ -92,9 +93,11 @@ def losses(C_L22: Tensor, read_out: Tensor, prompts: Prompts) -> Tensor:
     gram_BPP, query_BP, target_B = prompts
     D = query_BP.shape[1] - 1
     block_P = torch.tensor([0] * D + [1])
-    for C_22 in C_L22:
+    for layer, C_22 in enumerate(C_L22, 1):
         T_BPP = C_22[block_P][:, block_P] * gram_BPP
         query_BP = query_BP + (T_BPP @ query_BP[..., None])[..., 0]
+        if layer == len(C_L22):
+            break
         move_BPP = torch.eye(D + 1, dtype=T_BPP.dtype) + T_BPP
         gram_BPP = move_BPP @ gram_BPP @ move_BPP.mT
     return (read_out * query_BP[:, D] - target_B).square() / D
@@ -109,23 +112,21 @@ def fitted(
     entries: tuple[tuple[int, int], ...], prompts: Prompts, start: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
     """Return C and the read-out of least loss on these prompts, only these entries of C free."""
-    free_22 = torch.zeros(2, 2, dtype=torch.float64)
-    for entry in entries:
-        free_22[entry] = 1
-    C_L22, read_out = start[0].clone().requires_grad_(), start[1].clone().requires_grad_()
-    engine = torch.optim.LBFGS(
-        [C_L22, read_out], max_iter=ITERATIONS, history_size=20, line_search_fn="strong_wolfe",
-        tolerance_grad=1e-9, tolerance_change=1e-13,
-    )  # fmt: skip
+    rows, columns = zip(*entries, strict=True)
 
-    def closure() -> Tensor:
-        engine.zero_grad()
-        loss = losses(C_L22 * free_22, read_out, prompts).mean()
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss
+    def weights(theta: Tensor) -> tuple[Tensor, Tensor]:
+        C_L22 = torch.zeros_like(start[0])
+        C_L22[:, rows, columns] = theta[:-1].view(len(C_L22), -1)
+        return C_L22, theta[-1]
 
-    engine.step(closure)  # type: ignore[arg-type]
-    return (C_L22 * free_22).detach(), read_out.detach()
+    def objective(point: np.ndarray) -> tuple[float, np.ndarray]:
+        theta = torch.from_numpy(point).requires_grad_()
+        loss = losses(*weights(theta), prompts).mean()
+        return loss.item(), torch.autograd.grad(loss, theta)[0].numpy()
+
+    begin = torch.cat([start[0][:, rows, columns].flatten(), start[1][None]]).numpy()
+    run = minimize(objective, begin, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": ITERATIONS})
+    return weights(torch.from_numpy(run.x))
 
 
 def mean(values_B: Tensor) -> Sample:
