@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from icl.cli import dispatch
+from icl.config.search_path import ConfigDirs
 from tests.commands import DIVERGES, Run, assert_refused
 
 
@@ -41,6 +43,9 @@ def test_options_by_glob(icl: Run, outputs: Path) -> None:
     found = icl("check", "-m", "check=glob([ahn/lemma1,ahn/lemma5])", "format=json").json
     assert [result["document"]["check"] for result in found["results"]] == ["ahn/lemma1", "ahn/lemma5"]
     assert_refused(icl("check", "-m", "check=glob(ahn/nope*)"), "no option of check is named so")
+    configs = ConfigDirs.of(None)
+    every = dispatch._listed("experiment=glob(*)", configs)
+    assert every.removeprefix("experiment=").split(",") == configs.options("experiment")
 
 
 @pytest.mark.parametrize("args", [[], ["format=json"], ["-m", "seed=0,1"], ["--cfg", "job"]])
