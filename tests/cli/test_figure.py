@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from icl.cli import main
+from icl.cli import main, show
 from tests.commands import Run, write
 
 FIG3 = ["figure", "figure=lds/fig3", "scale=smoke", "format=json"]
@@ -64,3 +64,15 @@ def test_a_figure_is_found_again_and_drawn_again_on_request(
         for path in map(Path, [*again["files"].values(), *again["runs"]]):
             assert path.is_relative_to(copy) and path.exists()
     assert not outputs.exists()
+
+
+def test_a_claim_counts_its_seeds_beside_other_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    seeds = {"0": [1.5, 2.5], "1": [3.5, 4.5]}
+    for measured, told in (
+        ({"A": {"mean": 2.5, "by seed": seeds}}, "A: (mean: 2.5; by seed: 2 seeds in format=json)"),
+        ({"by_seed": seeds}, "by_seed: (0: [1.5, 2.5]; 1: [3.5, 4.5])"),
+    ):
+        claim = {"claim": "it", "measured": measured, "bound": "", "verdict": "holds", "expected": "holds"}
+        about = {"figure": "x", "scale": "laptop", "cached": True, "files": {"png": "x.png"}}
+        show.figures([{**about, "claims": [claim]}])
+        assert told in " ".join(capsys.readouterr().out.split())
