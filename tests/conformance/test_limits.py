@@ -122,7 +122,7 @@ FIGURES: dict[str, Changes] = {
         *({"seeds": []}, {"lr": 0}, {"test_contexts": 0}, {"search_contexts": 0}),
     ],
     "ahn/fig7": [{"layers": layers} for layers in ([], [0], [5], [2, 2], "12")],
-    "depth/fig1": [{"layers": [2, 1]}, {"alphas": [0]}, {"dim": 1}],
+    "depth/fig1": [{"trained": [0]}, {"dim": 1}, {"steps": 7}],
     "depth/fig2": [{"nu": 0}, {"beta": -1}],
     "depth/fig3": [{"layers": 1}, {"apart": 0}],
     "depth/fig4": [{"doublings": 2}],

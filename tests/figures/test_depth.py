@@ -5,9 +5,8 @@ import pytest
 from tests.figures.bases import base, changed
 
 TURNS = [
-    ("depth/fig1", "exact", lambda of: {"separate_LA": of["shared_LA"]}, 1),
+    ("depth/fig1", "exact", lambda of: {"shared_at_dim": 0 * of["shared_at_dim"] + 0.3}, 1),
     ("depth/fig1", "exact", lambda of: {"shared_at_dim": 0 * of["shared_at_dim"] + 0.3}, 2),
-    ("depth/fig1", "exact", lambda of: {"shared_at_dim": 0 * of["shared_at_dim"] + 0.3}, 3),
     ("depth/fig2", "computed", lambda of: {"corrected_KT": of["printed_KT"]}, 1),
     ("depth/fig2", "computed", lambda of: {"slope_T": 0 * of["slope_T"] - 0.375}, 2),
     ("depth/fig3", "computed", lambda of: {"equal_TL": of["free_TL"]}, 0),

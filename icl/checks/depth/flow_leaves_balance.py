@@ -16,7 +16,7 @@ from icl.theory.wishart import best_polynomial
 
 @dataclass
 class FlowLeavesBalance(Exponent):
-    layers: int = setting(2, 2, 3, most=8, beyond="the flow takes minutes")
+    layers: int = setting(2, 2, 3, most=7, beyond="the flow takes minutes")
     dim: int = setting(8, 8, 8, most=64, beyond="moments have thousands of digits")
     time: float = setting(1e5, 1.0, 1e5)
 

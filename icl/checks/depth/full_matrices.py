@@ -13,17 +13,13 @@ from icl.theory.depth.steps import risk as step_risk
 from icl.theory.rationals import diagonal, identity, trace
 from icl.theory.wishart import best_polynomial
 
+LARGE = "the group of signed permutations is too large"
+
 
 @dataclass
 class FullMatrices(Statement):
-    layers: int = setting(2, 1, 3, most=6)
-    dim: int = setting(
-        4,
-        1,
-        most=6,
-        beyond="the group is too large",
-        draw=lambda rng, _, drawn: rng.randint(drawn["layers"] + 1, 5),
-    )
+    layers: int = setting(2, 1, 3, most=6, beyond=LARGE)
+    dim: int = setting(4, 1, most=6, beyond=LARGE, draw=lambda rng, _, of: rng.randint(of["layers"] + 1, 5))
 
     paper, where, title, origin = "depth", OWN, "Separate matrices gain nothing under rotations", "icl"
     law = "x ~ N(0, O Lambda O^T), beta ~ N(0, O Omega O^T), O Haar, new in each context; P = infinity"
