@@ -1,18 +1,6 @@
 """One style for every figure: paper size, colour-blind-safe, a band over seeds, exact values dashed.
 
-S or R seeds, T or X points, Q quantiles, I and J rows and columns of a matrix. On the axes of a panel:
-
-band(axes, x_T, y_ST, color, label, **style)        the mean over seeds, and their range
-quantiles(axes, x_T, y_TQ, color, label, **style)   the median, and the band between low and high quantile
-points(axes, x_X, y_XR, color, label, **style)      the values of every seed, as open marks
-exact_line(axes, value, label, **style)             a value known exactly, as a horizontal line
-exact_curve(axes, x_T, y_T, label, **style)         exact values as a function of x
-heatmap(axes, M_IJ, title, bound=None)              a matrix with its entries written in; bar, entries, free
-log_axis(axes)                                      a logarithmic y axis, labelled where it is short
-step_axis(axes, last, label="step")                 steps on a logarithmic x axis, with room for step 0
-note(axes, text, loc="upper right")                 words in a corner: what was not trained to its end
-shared_legend(panels.values())                      one legend of all panels, below the figure
-
+S or R seeds, T or X points, Q quantiles, I and J rows and columns of a matrix.
 `style` goes to matplotlib. Give no line widths, mark sizes and font sizes: a user's style sets them.
 """
 
@@ -30,6 +18,7 @@ from matplotlib.image import AxesImage
 from matplotlib.offsetbox import AnchoredText
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from numpy.typing import ArrayLike
 
 from icl.look import current
 
@@ -66,26 +55,20 @@ def rc() -> Any:
     return current().rc(RC)
 
 
-def band(
-    axes: Axes, x_T: Sequence[float] | np.ndarray, y_ST: np.ndarray, color: str, label: str, **style: Any
-) -> None:
+def band(axes: Axes, x_T: ArrayLike, y_ST: np.ndarray, color: str, label: str, **style: Any) -> None:
     """Draw the mean over seeds S, and the range between the smallest and largest seed."""
     axes.plot(x_T, y_ST.mean(0), color=color, label=label, **style)
     axes.fill_between(x_T, y_ST.min(0), y_ST.max(0), color=color, alpha=0.2, linewidth=0)
 
 
-def quantiles(
-    axes: Axes, x_T: Sequence[float] | np.ndarray, y_TQ: np.ndarray, color: str, label: str, **style: Any
-) -> None:
+def quantiles(axes: Axes, x_T: ArrayLike, y_TQ: np.ndarray, color: str, label: str, **style: Any) -> None:
     """Draw the median with the band between a lower and an upper quantile, in the order low, median, high."""
     low_T, median_T, high_T = y_TQ.T
     axes.plot(x_T, median_T, color=color, label=label, **style)
     axes.fill_between(x_T, low_T, high_T, color=color, alpha=0.2, linewidth=0)
 
 
-def points(
-    axes: Axes, x_X: Sequence[float] | np.ndarray, y_XR: np.ndarray, color: str, label: str, **style: Any
-) -> None:
+def points(axes: Axes, x_X: ArrayLike, y_XR: np.ndarray, color: str, label: str, **style: Any) -> None:
     """Draw the values of every seed at each x as open marks."""
     x_XR = np.broadcast_to(np.asarray(x_X)[:, None], y_XR.shape)
     open_marks = {"marker": "o", "markerfacecolor": "none", "linestyle": "none", "color": color} | style
@@ -97,13 +80,7 @@ def exact_line(axes: Axes, value: float, label: str, **style: Any) -> None:
     axes.axhline(value, label=label, **_dashed() | style)
 
 
-def exact_curve(
-    axes: Axes,
-    x_T: Sequence[float] | np.ndarray,
-    y_T: Sequence[float] | np.ndarray,
-    label: str,
-    **style: Any,
-) -> None:
+def exact_curve(axes: Axes, x_T: ArrayLike, y_T: ArrayLike, label: str, **style: Any) -> None:
     """Draw exact values as a function of x."""
     axes.plot(x_T, y_T, label=label, **_dashed() | style)
 
@@ -112,7 +89,7 @@ def _dashed() -> dict[str, Any]:
     return {"color": rcParams["text.color"], "linestyle": "--"}
 
 
-def note(axes: Axes, text: str, loc: str = "upper right") -> None:
+def note(axes: Axes, text: str, loc: str) -> None:
     """Write words, if any, into a corner of a panel, such as what was not trained to its end."""
     if text:
         axes.add_artist(AnchoredText(text, loc, frameon=False, prop={"size": "medium", "color": RED}))
@@ -160,7 +137,6 @@ def heatmap(
     title: str,
     bound: float | None = None,
     *,
-    bar: bool = False,
     entries: bool = True,
     free: np.ndarray | None = None,
 ) -> AxesImage:
@@ -177,8 +153,6 @@ def heatmap(
         colour = ON_DARK if abs(entry) > 0.6 * bound else ON_LIGHT
         axes.text(j, i, entry_text(entry), ha="center", va="center", fontsize=size, color=colour)
     outline(axes, () if free is None else np.argwhere(free))
-    if bar:
-        colour_bar(image, axes, 0.75)
     return image
 
 

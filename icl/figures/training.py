@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,11 +57,14 @@ class TrainingSettings:
         return {key: value for key, value in given.items() if value is not None}
 
 
-def different(name: str, values: Any, low: int, high: int | None = None) -> list[int]:
-    """Return a setting that is a list of different integers, at least one."""
-    if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-        raise InputError(f"{KEY}.{name}={values}: must be a list of different numbers, at least one")
-    found = [whole(f"{KEY}.{name}", value, low, high) for value in values]
+def different(
+    name: str, values: Any, *limits: Any, least: int = 1, check: Callable[..., Any] = whole
+) -> list[Any]:
+    """Return a setting that is a list of different values within limits, integers unless `check` is another
+    of icl.errors, `least` of them at least."""
+    if isinstance(values, str) or not isinstance(values, Sequence) or len(values) < least:
+        raise InputError(f"{KEY}.{name}={values}: must be a list of different values, at least {least}")
+    found = [check(f"{KEY}.{name}", value, *limits) for value in values]
     if len(set(found)) < len(found):
         raise InputError(f"{KEY}.{name}={found}: has duplicates")
     return found

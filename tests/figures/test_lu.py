@@ -27,7 +27,6 @@ def test_curves_are_limits_of_each_series_and_points_those_of_the_settings():
     found = limits(settings, "tau")
     assert found["new_curve_SX"].shape == (2, 151) and found["x_X"][[0, -1]] == pytest.approx([0.5, 2.0])
     assert found["new_curve_SX"][1, -1] == pytest.approx(found["new_limit_P"][3])
-    assert found["old_limit_P"][2] == plotted(3.0, 0.5, 0.5, 0.1, 0.2)[1]
 
 
 def test_means_and_standard_errors_are_those_of_repeated_draws():

@@ -155,7 +155,7 @@ def test_every_panel_and_the_legend_have_a_view_with_what_is_drawn_in_it():
     figure, panels = Layout("123").create()
     panels["1"].plot([0, 1], [1, 0], color="black", label="loss")
     panels["1"].set(title="(a) loss", xlabel="step")
-    style.heatmap(panels["2"], np.eye(2), "weights", 1.0, bar=True)
+    style.colour_bar(style.heatmap(panels["2"], np.eye(2), "weights", 1.0), panels["2"], 0.75)
     panels["3"].set(title="(b) risk")
     with rc_context(style.rc()):
         style.shared_legend(panels.values())

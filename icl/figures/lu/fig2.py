@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from icl.errors import InputError, reals, whole
+from icl.errors import reals, whole
 from icl.figures.claims import Claim, exact, sampled
 from icl.figures.figure import Layout, Panels, Records
 from icl.figures.lu import simulated as lu
@@ -30,11 +30,9 @@ class Fig2(lu.Simulated):
         self.taus = lu.positive("taus", self.taus)
         panels = len(self.taus)
         self.rhos = reals("figure.rhos", self.rhos, panels, 0)
-        for name, given in (("kappas", self.kappas), ("draws", self.draws)):
-            if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != panels:
-                raise InputError(f"figure.{name}={given}: must have an entry for each of {panels} panels")
-        self.kappas = [lu.positive("kappas", some) for some in self.kappas]
-        self.draws = [whole("figure.draws", count, 2, lu.MAX_DRAWS) for count in self.draws]
+        self.kappas = [lu.positive("kappas", some) for some in lu.of_panels("kappas", self.kappas, panels)]
+        draws = lu.of_panels("draws", self.draws, panels)
+        self.draws = [whole("figure.draws", count, 2, lu.MAX_DRAWS) for count in draws]
 
     def runs(self, runner: Runner) -> Records:
         found = {}

@@ -40,12 +40,8 @@ class Fig3(Figure):
 
     def __post_init__(self) -> None:
         self.taus = lu.positive("taus", self.taus)
-        listed = isinstance(self.errors, Sequence) and not isinstance(self.errors, str)
-        if not listed or len(self.errors) != len(self.taus):
-            raise InputError(
-                f"figure.errors={self.errors}: must be icl or idg for each of {len(self.taus)} taus"
-            )
-        self.errors = [one_of("figure.errors", error, ERRORS) for error in self.errors]
+        errors = lu.of_panels("errors", self.errors, len(self.taus))
+        self.errors = [one_of("figure.errors", error, ERRORS) for error in errors]
         self.alpha_most = real("figure.alpha_most", self.alpha_most, 1, open_low=True)
         if self.alpha_most > MOST_ALPHA:
             raise InputError(f"figure.alpha_most={self.alpha_most}: must be at most {MOST_ALPHA:g}")

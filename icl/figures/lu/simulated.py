@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from icl import stats
-from icl.errors import reals, rising, whole
+from icl.errors import InputError, reals, rising, whole
 from icl.figures.claims import Claim
 from icl.figures.figure import Figure
 from icl.figures.runner import Runner
@@ -51,6 +51,13 @@ def positive(name: str, given: Sequence[float]) -> list[float]:
     return reals(f"figure.{name}", given, None, 0, open_low=True)
 
 
+def of_panels(name: str, given: Any, count: int) -> Sequence[Any]:
+    """Return a setting that has an entry for each of so many panels."""
+    if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != count:
+        raise InputError(f"figure.{name}={given}: must have an entry for each of {count} panels")
+    return given
+
+
 def simulate(settings: Sequence[Setting], dims: Sequence[int], draws: int, seed: int) -> dict[str, Array]:
     """Return means and standard errors of e_ICL (`new_PC`), e_IDG (`old_PC`) and their difference (`gap_PC`).
 
@@ -73,16 +80,14 @@ def simulate(settings: Sequence[Setting], dims: Sequence[int], draws: int, seed:
 
 
 def limits(settings: Sequence[Setting], swept: str) -> dict[str, Array]:
-    """Return the limits at the settings (`new_limit_P`, `old_limit_P`), and as curves over the swept ratio,
-    one for each series in the settings' order."""
-    at_P2 = np.array([plotted(*one) for one in settings])
+    """Return the limits on new tasks at the settings, and both as curves over the swept ratio, one for each
+    series in the settings' order."""
     x_P = [getattr(one, swept) for one in settings]
     x_X = np.geomspace(min(x_P), max(x_P), POINTS)
     series = list(dict.fromkeys(one._replace(**{swept: 1.0}) for one in settings))
     curves = np.array([[plotted(*one._replace(**{swept: float(x)})) for x in x_X] for one in series])
     return {
-        "new_limit_P": at_P2[:, 0],
-        "old_limit_P": at_P2[:, 1],
+        "new_limit_P": np.array([plotted(*one)[0] for one in settings]),
         "x_P": np.array(x_P),
         "x_X": x_X,
         "new_curve_SX": curves[..., 0],

@@ -14,8 +14,8 @@ from icl.figures.claims import Claim, exact, searched
 from icl.figures.figure import Layout, Panels, Records
 from icl.figures.runner import Runner
 from icl.figures.style import BLUE, GREY, PURPLE, exact_curve, exact_line, points, shared_legend
-from icl.figures.training import KEY
-from icl.figures.xie.runs import MAX_HEADS, NEAR, Arrays, Swept, best_risk, ends_at, excess_by, wholes
+from icl.figures.training import KEY, different
+from icl.figures.xie.runs import MAX_HEADS, NEAR, Arrays, Swept, best_risk, ends_at, excess_by
 from icl.runs.record import RunRecord
 from icl.theory.xie.initial_guess import lost_slope
 
@@ -36,8 +36,10 @@ class Fig2(Swept):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.heads = wholes("heads", self.heads, 1, MAX_HEADS, least=2)
-        self.minibatch_heads = wholes("minibatch_heads", self.minibatch_heads, 1, MAX_HEADS, least=0)
+        self.heads = sorted(different("heads", self.heads, 1, MAX_HEADS, least=2))
+        self.minibatch_heads = sorted(
+            different("minibatch_heads", self.minibatch_heads, 1, MAX_HEADS, least=0)
+        )
         real(f"{KEY}.squared_norm", self.squared_norm, 0)
 
     def train(self, runner: Runner, value: int, **how: Any) -> RunRecord:
@@ -113,13 +115,11 @@ def _every_head(arrays: Arrays) -> Claim:
     """Compare what H heads cannot reach, in closed form, with what the next number was found to reach."""
     up_to_d = arrays["heads_X"] <= arrays["dim"]
     fall_X = (arrays["certified_X"][:-1] - arrays["best_X"][1:])[up_to_d[1:]]
+    least = float(fall_X.min()) if len(fall_X) else float("nan")
     return Claim.of(
         "the least risk falls with the number of heads up to d",
-        {
-            "least found": arrays["best_X"][up_to_d].tolist(),
-            "smallest certified fall": float(fall_X.min()) if len(fall_X) else float("nan"),
-        },
-        searched(float(fall_X.min()) if len(fall_X) else float("nan")).above(
+        {"least found": arrays["best_X"][up_to_d].tolist(), "smallest certified fall": least},
+        searched(least).above(
             0.0, "a lower bound for H heads above the least risk found with the next number, up to H = d"
         ),
         trained=False,

@@ -19,7 +19,7 @@ from icl.figures.figure import Layout, Panels, Records
 from icl.figures.runner import Runner
 from icl.figures.style import BLUE, GREEN, RED, exact_line, quantiles, step_axis
 from icl.figures.training import KEY
-from icl.figures.xie.runs import Arrays, Swept, ends_at, excess_by, identity, risks, squares
+from icl.figures.xie.runs import Arrays, Swept, ends_at, excess_by, identity, squares
 from icl.models import LinearTransformer
 from icl.models.batched import batch_last
 from icl.models.gram import stack_output
@@ -120,7 +120,7 @@ def _cosine(cosine_RS: np.ndarray) -> Claim:
 
 def alignment_of(run: RunRecord, prompts: int) -> dict[str, np.ndarray]:
     """C.2's three metrics at every stored step: quantiles over prompts (S, Q), and of each seed the mean
-    square of a difference, with its standard error, or the mean cosine (R, S)."""
+    square of a difference or the mean cosine (R, S)."""
     trained, seeds = restored(run), run.run["seeds"]
     law = linear_regression(trained.law, "C.2's alignment")
     prompt = law.gram_prompts([generator(seed, "eval") for seed in seeds], prompts)
@@ -136,7 +136,6 @@ def alignment_of(run: RunRecord, prompts: int) -> dict[str, np.ndarray]:
     found = {
         "steps_S": run.weights["history_steps"],
         "squared": np.array(float(law.mean_RD[0].square().sum())),
-        "risk_RS": risks(run),
         "descent_prediction_R": (step_RBD * x_RBD).sum(-1).square().mean(-1).numpy(),
         "descent_gradient_R": step_RBD.square().sum(-1).mean(-1).numpy(),
         "cosine_mean_RS": values["cosine"].mean(-1),
@@ -144,9 +143,7 @@ def alignment_of(run: RunRecord, prompts: int) -> dict[str, np.ndarray]:
     for name, value_RSB in values.items():
         found[f"{name}_SQ"] = np.quantile(value_RSB, QUANTILES, axis=(0, 2)).T
     for name in ("prediction", "gradient"):
-        square_RSB = np.square(values[name])
-        found[f"{name}_square_RS"] = square_RSB.mean(-1)
-        found[f"{name}_stderr_RS"] = square_RSB.std(-1, ddof=1) / prompts**0.5
+        found[f"{name}_square_RS"] = np.square(values[name]).mean(-1)
     return found
 
 

@@ -7,7 +7,6 @@ R seeds, S stored steps, X settings, H heads, D covariates, C `context` tokens.
 
 from __future__ import annotations
 
-import functools
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +17,12 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 
-from icl.errors import InputError, real, whole
+from icl.errors import real, whole
 from icl.figures.claims import Claim, ClaimNumbers, all_of, exact
 from icl.figures.figure import Figure
 from icl.figures.runner import Runner
 from icl.figures.style import GREY, band, log_axis, step_axis
-from icl.figures.training import KEY, TrainingSettings
+from icl.figures.training import KEY, TrainingSettings, different
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
@@ -110,15 +109,8 @@ class Sized(Figure):
     def store(
         self, runner: Runner, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, Any]]
     ) -> RunRecord:
-        """`runner.store`, computed on one thread: the matrices are tiny, and threads wait for one another.
-        Measured on two busy cores: 84 s for alternating least squares, 4 s on one thread."""
-
-        @functools.wraps(compute)  # it stays the code of the module it is written in
-        def alone() -> dict[str, np.ndarray]:
-            with threads(1):
-                return {key: np.asarray(value) for key, value in compute().items()}
-
-        return runner.store(f"xie/{name}", {**science, "seeds": list(self.seeds)}, alone)
+        """Compute on one thread: alternating least squares took 4 s so, and 84 s on two busy cores."""
+        return runner.store(f"xie/{name}", {**science, "seeds": list(self.seeds)}, threads(1)(compute))
 
 
 @dataclass(kw_only=True, eq=False)
@@ -210,22 +202,9 @@ class Swept(Sized):
         ]
 
 
-def wholes(name: str, values: Any, low: int, high: int, *, least: int = 1) -> list[int]:
-    """Return different integers, `least` of them at least, in ascending order."""
-    return sorted(whole(f"{KEY}.{name}", value, low, high) for value in _distinct(name, values, least))
-
-
 def squares(name: str, values: Any, *, least: int = 1) -> list[float]:
     """Return different numbers, none negative, in ascending order."""
-    return sorted(real(f"{KEY}.{name}", value, 0) for value in _distinct(name, values, least))
-
-
-def _distinct(name: str, values: Any, least: int) -> list[Any]:
-    if isinstance(values, str) or not isinstance(values, Sequence) or len(values) < least:
-        raise InputError(f"{KEY}.{name}={values}: must be a list of at least {least} numbers")
-    if len(set(values)) < len(values):
-        raise InputError(f"{KEY}.{name}={list(values)}: has duplicates")
-    return list(values)
+    return sorted(different(name, values, 0, least=least, check=real))
 
 
 def identity(runs: Iterable[RunRecord]) -> list[list[Any]]:
