@@ -131,7 +131,7 @@ FIGURES: dict[str, Changes] = {
     "giannou/fig7": [*({"layers": some} for some in ([], [1, 1], [0])), {"seeds": [1, 1]}, {"mu": 0}],
     "giannou/fig8": [{"conditions": []}, {"grown": False, "tilted": False, "starts": 2},
                      {"grown": False, "starts": 1, "tilted": True}],
-    "lds/extra": [{"windows": [1], "settings": ["a"]}, {"settings": ["z"]}, {"sequences": 1}],
+    "lds/extra": [{"windows": [1]}, {"settings": ["z"]}, {"settings": []}, {"sequences": 1}],
     "lds/fig1": [
         *({"setting": "e"}, {"windows": [0]}, {"windows": [2, 2]}, {"steps": 3}),
         *({"setting": "c", "windows": [4]}, {"windows": [4], "length": 5}),

@@ -76,7 +76,10 @@ def test_figures_of_one_setting_share_runs_and_optima():
         np.testing.assert_allclose(test[f"{name}_W"] - test["kalman_W"], test[f"{name}_above_W"], rtol=1e-9)
         assert (test[f"{name}_above_W"] > 0).all(), "no predictor is better than the Kalman filter"
     np.testing.assert_allclose(test["pcg_W"][0], test["least_squares_W"][0])
-    assert (np.abs(test["step_W"] - test["step_exact_W"]) < 4.5 * test["step_stderr_W"]).all()
+    exact_W = test["step_exact_W"] - [first[f"AR{s}_optimum"].weights["value"] for s in (1, 2)]
+    off_W = np.abs(test["step_W"] - test["optimum_W"] - exact_W)
+    both_W = test["step_above_stderr_W"] + test["optimum_above_stderr_W"]
+    assert (off_W < 4.5 * both_W).all()
 
 
 @pytest.mark.parametrize("window", [1, 2, 3, 4])
@@ -84,7 +87,8 @@ def test_the_experiments_train_at_paper_scale_as_the_figures_do(window):
     """How often a run is logged is no part of it."""
     runner = StoringRunner()
     for fresh in (True, False):
-        Protocol("a", 5, 30, [666013, 1, 0], 8001, 2000, fresh=fresh).train(runner, window)
+        size = {"dim": 5, "length": 30, "seeds": [666013, 1, 0], "steps": 8001, "systems": 2000}
+        Protocol("a", **size, fresh=fresh).train(runner, window)
     (name, asked), (_, exact) = runner.asked
     assert exact["train.estimator"] == "population"
     words = [f"{key}={'null' if value is None else value}" for key, value in asked.items()]
@@ -124,7 +128,6 @@ def test_each_seed_has_the_minimum_that_its_weights_descend_to():
     P[:, 0, 0, -1], Q[:, 0, 0, :, 0] = (2 * b, a[0]), (a[0] / 2, b)
     found = measure_weights(run_of(1, 1, P=P, Q=Q), protocol.risk(1), 1)
     assert found["minimum_reached_R"].all() and (found["minimum_curvature_R"] > 1e-4).all()
-    np.testing.assert_allclose(found["minimum_risk_R"], optimum["value"], rtol=1e-12)
     assert (found["outside_R"] > 0.01).all() and (found["minimum_outside_R"] < 1e-10).all()
     assert found["minimum_V_R"].tolist() == found["minimum_QK_R"].tolist() == [0, 1], "as they are"
     (least, most), (low, high) = found["minimum_scales_R2"]

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from icl.algorithms import ConjugateGradient, GradientDescent, KalmanFilter, LeastSquares
-from icl.errors import InputError, one_of, whole
+from icl.errors import one_of, whole
 from icl.figures.claims import Claim, exact, sampled
 from icl.figures.figure import Figure, Layout, Panels, Records
-from icl.figures.lds.protocol import Protocol
+from icl.figures.lds.protocol import Protocol, Sizes
 from icl.figures.runner import Runner
 from icl.figures.style import (
     BLUE,
@@ -32,7 +32,7 @@ from icl.figures.style import (
     log_axis,
     shared_legend,
 )
-from icl.figures.training import KEY
+from icl.figures.training import KEY, different
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks.dynamical_system import SETTINGS, gram_prompts
@@ -50,37 +50,21 @@ METHODS = {
 }
 
 
-class Extra(Figure):
+@dataclass(eq=False)
+class Extra(Sizes, Figure):
     """Records, by setting: `a_ARs`, `a_ARs_exact`, `a_ARs_optimum` for every window and `a_test`."""
 
-    def __init__(
-        self,
-        settings: Sequence[str],
-        windows: Sequence[int],
-        dim: int,
-        length: int,
-        seeds: Sequence[int],
-        steps: int,
-        systems: int,
-        sequences: int,
-        fresh: bool = False,
-        lr: float | None = None,
-    ) -> None:
-        if not isinstance(settings, list | tuple):
-            raise InputError(f"{KEY}.settings={settings}: must be a list of settings")
-        named = [one_of(f"{KEY}.settings", setting, SETTINGS) for setting in settings]
-        self.protocols = [
-            Protocol(setting, dim, length, seeds, steps, systems, fresh, lr) for setting in named
-        ]
-        allowed = [protocol.windows(windows) for protocol in self.protocols]  # by the tables of every setting
-        if not allowed or len(windows) < 2:
-            raise InputError(
-                f"{KEY}.settings={list(settings)}, windows={list(windows)}: must be a setting and two windows"
-            )
-        self.windows = allowed[0]
-        for protocol in self.protocols:
-            protocol.law(self.windows[-1])  # refuses what no task can be
-        self.sequences = whole(f"{KEY}.sequences", sequences, 2)
+    settings: Sequence[str]
+    windows: Sequence[int]
+    sequences: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settings = different("settings", self.settings, SETTINGS, check=one_of)
+        self.protocols = [self.protocol_of(setting) for setting in settings]
+        for protocol in self.protocols:  # each has a table of its own
+            self.windows = protocol.windows(self.windows, least=2)
+        self.sequences = whole(f"{KEY}.sequences", self.sequences, 2)
 
     def runs(self, runner: Runner) -> Records:
         found: dict[str, RunRecord] = {}
@@ -110,6 +94,7 @@ class Extra(Figure):
         noises = law.observation_noise, law.initial_variance
         kalman = KalmanFilter(systems.A_RBDD, systems.c_RBD, law.Sigma_w_RDD, *noises)
         best_B = _half_squares(kalman.predict_last(y_RBT)[0], y_RBT)
+        optima = [part[f"AR{s}_optimum"].weights for s, part in zip(self.windows, parts, strict=True)]
         losses_W: dict[str, list[Tensor]] = {}
         for window, part in zip(self.windows, parts, strict=True):
             prompt, context = gram_prompts(y_RBT, window), protocol.length - window - 1
@@ -117,17 +102,13 @@ class Extra(Figure):
                 losses_W.setdefault(name, []).append(_half_squares(prediction, y_RBT))
         found: dict[str, np.ndarray] = {
             "windows_W": np.array(self.windows),
-            "step_exact_W": np.array(
-                [
-                    part[f"AR{s}_optimum"].weights["step_value"]
-                    for s, part in zip(self.windows, parts, strict=True)
-                ]
-            ),
+            "step_exact_W": np.array([optimum["step_value"] for optimum in optima]),
         }
         for name, losses in {**losses_W, "kalman": [best_B]}.items():
-            stacked = torch.stack(losses)
-            found[f"{name}_W"], found[f"{name}_stderr_W"] = _mean(stacked)
-            found[f"{name}_above_W"], found[f"{name}_above_stderr_W"] = _mean(stacked - best_B)
+            above = torch.stack(losses) - best_B
+            found[f"{name}_W"] = torch.stack(losses).mean(-1).numpy()
+            found[f"{name}_above_W"] = above.mean(-1).numpy()
+            found[f"{name}_above_stderr_W"] = (above.std(-1) / self.sequences**0.5).numpy()
         return found
 
     def layout_of(self, records: Records) -> Layout:
@@ -301,8 +282,3 @@ def head(b_P: np.ndarray, a_KP: np.ndarray, gram_BPP: Tensor, x_BK: Tensor) -> T
 
 def _half_squares(prediction_XB: Tensor, y_RBT: Tensor) -> Tensor:
     return (prediction_XB - y_RBT[0, :, -1]).square() / 2
-
-
-def _mean(values_XB: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """Over sequences, with its standard error."""
-    return values_XB.mean(-1).numpy(), (values_XB.std(-1) / values_XB.shape[-1] ** 0.5).numpy()

@@ -6,7 +6,7 @@ s `window`, T `length`, D `dim` states. R seeds, S stored steps, K = s query ent
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -53,16 +53,15 @@ TABLE_2 = {
 }
 
 
-@dataclass(frozen=True)
-class Protocol:
-    """One setting, its size, and how long is trained. Runs with the same settings are shared by figures.
+@dataclass(kw_only=True, eq=False)
+class Sizes:
+    """The size of systems, and how long is trained.
 
     `fresh`: new systems at every step, as the paper trained; else on the population risk, exact in settings
     (a) and (b), of `systems` drawn once in (c) and (d), which is also what weights are judged by there.
     `lr`: null for the tables'.
     """
 
-    setting: str
     dim: int
     length: int
     seeds: Sequence[int]
@@ -72,12 +71,25 @@ class Protocol:
     lr: float | None = None
 
     def __post_init__(self) -> None:
-        one_of(f"{KEY}.setting", self.setting, SETTINGS)
         whole(f"{KEY}.steps", self.steps, 10)
         whole(f"{KEY}.systems", self.systems, 1, MAX_SYSTEMS)
         TrainingSettings(seeds=self.seeds, lr=self.lr)
         if not isinstance(self.fresh, bool):
             raise InputError(f"{KEY}.fresh={self.fresh}: must be true or false")
+
+    def protocol_of(self, setting: str) -> Protocol:
+        return Protocol(setting, **{field.name: getattr(self, field.name) for field in fields(Sizes)})
+
+
+@dataclass(eq=False)
+class Protocol(Sizes):
+    """One setting. Runs with the same settings are shared by figures."""
+
+    setting: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of(f"{KEY}.setting", self.setting, SETTINGS)
 
     @property
     def table(self) -> dict[int, WindowSettings]:
@@ -92,9 +104,11 @@ class Protocol:
         """Settings that an exact risk depends on."""
         return {"setting": self.setting, "dim": self.dim, "length": self.length, "systems": self.drawn_once}
 
-    def windows(self, windows: Sequence[int]) -> list[int]:
+    def windows(self, windows: Sequence[int], least: int = 1) -> list[int]:
         """Windows of the tables, in ascending order."""
-        return sorted(different("windows", windows, 1, max(self.table)))
+        found = sorted(different("windows", windows, 1, max(self.table), least=least))
+        self.law(found[-1])  # refuses what no task can be
+        return found
 
     def law(self, window: int) -> DynamicalSystemLaw:
         """Law by which weights are judged."""
@@ -185,7 +199,6 @@ def _minima(risk: QuadraticRisk, b_RP: np.ndarray, a_RKP: np.ndarray) -> dict[st
     trained, at = canonical(b_RP, a_RKP), canonical(at_b_RP, at_a_RKP)
     return {
         "minimum_reached_R": np.array([end.reached for end in ends]),
-        "minimum_risk_R": np.array([end.value for end in ends]),
         "minimum_curvature_R": np.array([end.curvature for end in ends]),
         "minimum_V_R": jaccard(supports(at_b_RP[..., None], relative=False), mask_P[:, None]),
         "minimum_QK_R": jaccard(supports(at_a_RKP, relative=False), mask_KP),
@@ -224,7 +237,6 @@ def _optimum(risk: QuadraticRisk, window: int) -> dict[str, np.ndarray]:
     step, step_value = best_step(risk, window)
     return {
         "value": np.array(best.value),
-        "pattern_value": np.array(pattern.value),
         "any_heads": np.array(risk.convex_bound().value),
         "step": np.array(step),
         "step_value": np.array(step_value),

@@ -15,13 +15,13 @@ from matplotlib.ticker import MaxNLocator
 
 from icl.figures.claims import Claim, exact, searched
 from icl.figures.figure import Figure, Layout, Panels, Records
-from icl.figures.lds.protocol import Protocol
+from icl.figures.lds.gauge import TOLERANCE
+from icl.figures.lds.protocol import Sizes
 from icl.figures.runner import Runner
 from icl.figures.style import BLUE, band, exact_line, heatmap, note, shared_legend, step_axis
 from icl.runs.record import RunRecord
 
 NEAR = 0.02  # of the optimal risk
-TOLERANCE = 0.1  # below it an entry is no part of a support: appendix B.3
 VANISHED = 1e-5  # of the largest entry: Newton's method ends at 1e-10 or below
 PARTS = ("QK", "V")
 # Verdicts at the paper's own budget, 8,001 steps on new systems, by setting: the risk of the best head;
@@ -110,26 +110,18 @@ def windows_of(records: Records) -> list[Window]:
     ]
 
 
-class Weights(Figure):
+@dataclass(eq=False)
+class Weights(Sizes, Figure):
     """Losses and weights of one setting, a row for each window. Records, for every window s: the run `ARs`,
     `ARs_exact` and `ARs_optimum`."""
 
-    def __init__(
-        self,
-        setting: str,
-        windows: Sequence[int],
-        dim: int,
-        length: int,
-        seeds: Sequence[int],
-        steps: int,
-        systems: int,
-        fresh: bool = False,
-        lr: float | None = None,
-    ) -> None:
-        self.protocol = Protocol(setting, dim, length, seeds, steps, systems, fresh, lr)
-        self.windows = self.protocol.windows(windows)
-        for window in self.windows:
-            self.protocol.law(window)  # refuses what no task can be
+    setting: str
+    windows: Sequence[int]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.protocol = self.protocol_of(self.setting)
+        self.windows = self.protocol.windows(self.windows)
 
     def runs(self, runner: Runner) -> Records:
         found = [self.protocol.runs(runner, window) for window in self.windows]
