@@ -1,11 +1,5 @@
 """A claim a figure makes: what was measured, against which bound, and what is expected to be true.
 
-Claim.of(
-    "the trained risk ends at the optimum",
-    {"optimum": optimum, "largest excess": excess},
-    exact(excess).below(0.02, "excess below .02 in every seed"),
-)
-
 Its numbers are floats of trained weights and of samples, which no control stands beside: they decide by a
 bound that is stated, and are no numbers of a check (icl.checks.statement).
 """

@@ -88,7 +88,6 @@ def heatmap_png(
     matrices: Mapping[str, Array],
     title: str,
     *,
-    annotate: bool = True,
     vmax: float | None = None,
     free: Mapping[str, Array] | None = None,
 ) -> bytes:
@@ -126,7 +125,7 @@ def heatmap_png(
             top = _TITLE + row * (_LABEL + _PANEL + _GAP) + _LABEL
             axes = figure.add_axes(place(_GAP + column * (_PANEL + _GAP), top, _PANEL))
             shown, mask = matrix / 10.0**power, (free or {}).get(label)
-            image = heatmap(axes, shown, label, bound / 10.0**power, entries=annotate and few, free=mask)
+            image = heatmap(axes, shown, label, bound / 10.0**power, entries=few, free=mask)
         scale = bound / 10.0**power
         bar = figure.colorbar(image, cax=figure.add_axes(place(width - _BAR, _TITLE + _LABEL, 0.1)))
         bar.set_ticks([-scale, 0, scale], labels=[entry_text(entry) for entry in (-scale, 0, scale)])

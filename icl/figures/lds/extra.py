@@ -70,8 +70,8 @@ class Extra(Sizes, Figure):
         found: dict[str, RunRecord] = {}
         for protocol in self.protocols:
             parts = [protocol.runs(runner, window) for window in self.windows]
-            for name, record in ((name, record) for part in parts for name, record in part.items()):
-                found[f"{protocol.setting}_{name}"] = record
+            for part in parts:
+                found |= {f"{protocol.setting}_{name}": record for name, record in part.items()}
             found[f"{protocol.setting}_test"] = self._test(runner, protocol, parts)
         return found
 

@@ -68,37 +68,25 @@ class Sized(Figure):
         """Train one head with its initial guess."""
         return runner.train("xie/yq_lsa", self._overrides(**settings))
 
-    def _overrides(
-        self,
-        prior: float = 0.0,
-        guess: float = 0.0,
-        bias: float = 0.0,
-        minibatch: dict[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        """`prior` = |w*|^2, `guess` = |v|^2 and `bias` = b^2 of a fixed guess."""
-        found: dict[str, Any] = {
+    def _overrides(self, minibatch: dict[str, Any] | None = None, **squared: float) -> dict[str, Any]:
+        """`squared` are those of `_task`."""
+        return {
             "seeds": list(self.seeds),
             "checks": [],
             "callbacks.heatmaps.count": 0,  # dozens of runs; a run asked for by itself has its pictures
-            "task.dim": self.dim,
-            "task.context": self.context,
-            "task.prior_mean_norm": prior**0.5,
-            "task.guess_bias": bias**0.5,
+            **{f"task.{name}": value for name, value in self._task(**squared).items()},
+            **(self.training.overrides() if minibatch is None else minibatch),
         }
-        found |= {"task.guess_vector_norm": guess**0.5} if guess else {}
-        return found | (self.training.overrides() if minibatch is None else minibatch)
 
-    def risk(self, prior: float = 0.0, guess: float = 0.0, bias: float = 0.0) -> QuadraticRisk:
+    def _task(self, prior: float = 0.0, guess: float = 0.0, bias: float = 0.0) -> dict[str, Any]:
+        """`prior` = |w*|^2, `guess` = |v|^2 and `bias` = b^2 of a fixed guess."""
+        norms = {"prior_mean_norm": prior**0.5, "guess_bias": bias**0.5}
+        norms |= {"guess_vector_norm": guess**0.5} if guess else {}
+        return {"dim": self.dim, "context": self.context, **norms}
+
+    def risk(self, prior: float = 0.0, **squared: float) -> QuadraticRisk:
         """Return the exact risk in the same setting."""
-        task = LinearRegression(
-            dim=self.dim,
-            context=self.context,
-            covariance="identity",
-            prior_mean_norm=prior**0.5,
-            guess_vector_norm=guess**0.5,
-            guess_bias=bias**0.5,
-            read_out=1,
-        )
+        task = LinearRegression(**self._task(prior, **squared), covariance="identity", read_out=1)
         return QuadraticRisk.linear_regression(**task.law([0]).risk_arguments())
 
     @property
@@ -181,25 +169,16 @@ class Swept(Sized):
         log_axis(axes)
 
     def minibatches(
-        self, arrays: Arrays, letter: str, least_X: np.ndarray, number: Callable[[float], ClaimNumbers]
+        self, arrays: Arrays, letter: str, least_X: np.ndarray, number: Callable[[Any], ClaimNumbers]
     ) -> list[Claim]:
         """Compare the ends of short minibatch runs with the least risk of their setting, if there are any."""
         least = dict(zip(arrays[self.array].tolist(), least_X.tolist(), strict=True))
         short = zip(
             arrays[f"minibatch_{self.array}"].tolist(), arrays.get("minibatch_risk_XRS", ()), strict=True
         )
-        excess = {value: risk_RS[:, -1] / least[value] - 1 for value, risk_RS in short if value in least}
-        if not excess:
-            return []
-        return [
-            Claim.of(
-                "a few hundred steps on minibatches, as in the paper, approach the same risks",
-                {f"{letter} = {value:g}": float(excess_R.max()) for value, excess_R in excess.items()},
-                number(float(np.max(list(excess.values())))).below(
-                    SHORT, f"excess below {SHORT:.0%} in every seed (largest shown)"
-                ),
-            )
-        ]
+        excess = {f"{letter} = {v:g}": risk_RS[:, -1] / least[v] - 1 for v, risk_RS in short if v in least}
+        claim = "a few hundred steps on minibatches, as in the paper, approach the same risks"
+        return [ends_at(claim, excess, number, SHORT)] if excess else []
 
 
 def squares(name: str, values: Any, *, least: int = 1) -> list[float]:
@@ -242,13 +221,18 @@ def shades(count: int) -> list[Any]:
     return [matplotlib.colormaps["viridis"](tone) for tone in np.linspace(0.88, 0, count)]
 
 
-def ends_at(claim: str, excess: Mapping[str, np.ndarray], number: Callable[[Any], ClaimNumbers]) -> Claim:
+def ends_at(
+    claim: str,
+    excess: Mapping[str, np.ndarray],
+    number: Callable[[Any], ClaimNumbers],
+    near: float = NEAR,
+) -> Claim:
     """Claim that training ends at the risks stated, by their relative excess in every seed."""
     return Claim.of(
         claim,
         {name: float(excess_R.max()) for name, excess_R in excess.items()},
         number([excess_R.max() for excess_R in excess.values()]).below(
-            NEAR, f"excess below {NEAR:.0%} in every seed (largest shown)"
+            near, f"excess below {near:.0%} in every seed (largest shown)"
         ),
     )
 
