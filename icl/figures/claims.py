@@ -97,8 +97,6 @@ class ClaimNumbers:
 
 # From formulas: no error but rounding, which may be given as half a width.
 exact = partial(ClaimNumbers, "exact")
-# The worst of those at prompts, weights or problems that were drawn or given.
-tried = partial(ClaimNumbers, "tried")
 # The best that a search found: another may find a better one.
 searched = partial(ClaimNumbers, "searched")
 # Averages of random draws, with half the widths of their intervals.

@@ -17,21 +17,11 @@ from torch import Tensor
 
 from icl.algorithms import ConjugateGradient, GradientDescent, KalmanFilter, LeastSquares
 from icl.errors import one_of, whole
+from icl.figures import style
 from icl.figures.claims import Claim, exact, sampled
 from icl.figures.figure import Figure, Layout, Panels, Records
 from icl.figures.lds.protocol import Protocol, Sizes
 from icl.figures.runner import Runner
-from icl.figures.style import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    band,
-    exact_curve,
-    exact_line,
-    log_axis,
-    shared_legend,
-)
 from icl.figures.training import KEY, different
 from icl.random import generator
 from icl.runs.record import RunRecord
@@ -43,10 +33,10 @@ Z = 3.2905  # of a two-sided 99.9 % interval
 ROUNDING = 1e-9  # of a risk
 NEAR = 0.02
 METHODS = {
-    "step": ("one gradient step", GREEN, "^"),
-    "pcg": ("two PCG steps", PURPLE, "v"),
-    "least_squares": ("least squares AR(s)", ORANGE, "s"),
-    "trained": ("trained layer", BLUE, "o"),
+    "step": ("one gradient step", style.GREEN, "^"),
+    "pcg": ("two PCG steps", style.PURPLE, "v"),
+    "least_squares": ("least squares AR(s)", style.ORANGE, "s"),
+    "trained": ("trained layer", style.BLUE, "o"),
 }
 
 
@@ -119,13 +109,13 @@ class Extra(Sizes, Figure):
             axes = panels[f"setting ({name})"]
             for method, (label, color, marker) in METHODS.items():
                 y_RW = of.trained_RW if method == "trained" else of.risk(f"{method}_W")[None]
-                band(axes, of.windows, y_RW, color, label, marker=marker)
-            exact_curve(axes, of.windows, of.optimum_W, "best head, exact")
-            exact_line(axes, float(of.risk("kalman_W")[-1]), "Kalman filter", linestyle=":")
+                style.band(axes, of.windows, y_RW, color, label, marker=marker)
+            style.exact_curve(axes, of.windows, of.optimum_W, "best head, exact")
+            style.exact_line(axes, float(of.risk("kalman_W")[-1]), "Kalman filter", linestyle=":")
             axes.set(title=f"setting ({name})", xlabel="window $s$", xticks=of.windows)
-            log_axis(axes)
+            style.log_axis(axes)
         next(iter(panels.values())).set_ylabel("test risk")
-        shared_legend(panels.values())
+        style.shared_legend(panels.values())
 
     def claims(self, records: Records) -> list[Claim]:
         settings = by_setting(records)
@@ -261,17 +251,17 @@ def _predictions(
     """Return what every predictor predicts, (B,), and the trained layers, (R, B)."""
     exact, optimum = part[f"AR{window}_exact"].weights, part[f"AR{window}_optimum"].weights
     gram_BPP, x_BK = prompt.gram_RBPP[0], prompt.query_RBP[0, :, :window]
-    found = {
+    q_K, P_KK = (torch.from_numpy(optimum[name]) for name in ("pattern_b_P", "pattern_a_KP"))
+    two = ConjugateGradient(2, P_KK[:, :window], q_K[:window]) if window > 1 else ConjugateGradient(2)
+    return {
         "trained": torch.stack(
             [head(b_P, a_KP, gram_BPP, x_BK) for b_P, a_KP in zip(exact["b_RP"], exact["a_RKP"], strict=True)]
         ),
         "optimum": head(optimum["b_P"], optimum["a_KP"], gram_BPP, x_BK),
         "step": GradientDescent(float(optimum["step"]), 1).predict(prompt)[0],
         "least_squares": LeastSquares(context).predict(prompt)[0],
+        "pcg": two.predict(prompt)[0],
     }
-    q_K, P_KK = (torch.from_numpy(optimum[name]) for name in ("pattern_b_P", "pattern_a_KP"))
-    two = ConjugateGradient(2, P_KK[:, :window], q_K[:window]) if window > 1 else ConjugateGradient(2)
-    return found | {"pcg": two.predict(prompt)[0]}
 
 
 def head(b_P: np.ndarray, a_KP: np.ndarray, gram_BPP: Tensor, x_BK: Tensor) -> Tensor:

@@ -226,7 +226,7 @@ def best_step(risk: QuadraticRisk, window: int) -> tuple[float, float]:
 
 
 def _optimum(risk: QuadraticRisk, window: int) -> dict[str, np.ndarray]:
-    mask_P, mask_KP = masks(window)
+    mask_P, _ = masks(window)
     free, pattern = (
         search_values(risk, generator(0, "search", window), RESTARTS, torch.from_numpy(free_P))
         for free_P in (np.ones_like(mask_P), mask_P)
@@ -244,6 +244,4 @@ def _optimum(risk: QuadraticRisk, window: int) -> dict[str, np.ndarray]:
         "a_KP": a_KP,
         "pattern_b_P": pattern_b_P,
         "pattern_a_KP": pattern_a_KP,
-        "mask_P": mask_P,
-        "mask_KP": mask_KP,
     }

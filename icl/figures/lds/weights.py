@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from icl.figures.claims import Claim, exact, searched
 from icl.figures.figure import Figure, Layout, Panels, Records
-from icl.figures.lds.gauge import TOLERANCE
+from icl.figures.lds.gauge import TOLERANCE, masks
 from icl.figures.lds.protocol import Sizes
 from icl.figures.runner import Runner
 from icl.figures.style import BLUE, band, exact_line, heatmap, note, shared_legend, step_axis
@@ -86,10 +86,11 @@ class Window:
             note(loss, f"ends {self.excess_R.max():.0%} above", "center left")
         seeds, count = [str(seed) for seed in self.run.run["seeds"]], len(matrices) // 2
         keys_KP = [self.optimum["a_KP"], *self.exact["a_RKP"]]
+        free_P, free_KP = masks(self.size)
         titles = ["$W_{QK}$ best", *(f"seed {seed}" for seed in seeds)]
-        _heatmaps(matrices[:count], keys_KP, titles, self.optimum["mask_KP"])
+        _heatmaps(matrices[:count], keys_KP, titles, free_KP)
         columns_P1 = [b_P[:, None] for b_P in (self.optimum["b_P"], *self.exact["b_RP"])]
-        _heatmaps(matrices[count:], columns_P1, ["$W_V$ best", *seeds], self.optimum["mask_P"][:, None])
+        _heatmaps(matrices[count:], columns_P1, ["$W_V$ best", *seeds], free_P[:, None])
         for axes in matrices[count:]:
             axes.set_aspect("auto")
 

@@ -133,18 +133,15 @@ def alignment_of(run: RunRecord, prompts: int) -> dict[str, np.ndarray]:
         kept["gradient"].append((model_RBD - step_RBD).norm(dim=-1).numpy())
         kept["cosine"].append(torch.cosine_similarity(model_RBD, step_RBD, dim=-1).numpy())
     values = {name: np.stack(found, axis=1) for name, found in kept.items()}  # (R, S, B)
-    found = {
+    return {
         "steps_S": run.weights["history_steps"],
         "squared": np.array(float(law.mean_RD[0].square().sum())),
         "descent_prediction_R": (step_RBD * x_RBD).sum(-1).square().mean(-1).numpy(),
         "descent_gradient_R": step_RBD.square().sum(-1).mean(-1).numpy(),
         "cosine_mean_RS": values["cosine"].mean(-1),
+        **{f"{name}_square_RS": np.square(values[name]).mean(-1) for name in ("prediction", "gradient")},
+        **{f"{name}_SQ": np.quantile(y_RSB, QUANTILES, axis=(0, 2)).T for name, y_RSB in values.items()},
     }
-    for name, value_RSB in values.items():
-        found[f"{name}_SQ"] = np.quantile(value_RSB, QUANTILES, axis=(0, 2)).T
-    for name in ("prediction", "gradient"):
-        found[f"{name}_square_RS"] = np.square(values[name]).mean(-1)
-    return found
 
 
 def input_gradients(model: LinearTransformer, gram_RBPP: Tensor) -> Tensor:

@@ -155,7 +155,8 @@ class Swept(Sized):
         """Draw the exact risk during training at every value, dotted that of the minibatch runs; of many
         values without the seeds' ranges, which would cover one another."""
         values = arrays[self.array].tolist()
-        colors = dict(zip(values, shades(len(values)), strict=True))
+        tones = np.linspace(0.88, 0, len(values))  # light to dark, which differ in grey, too
+        colors = dict(zip(values, matplotlib.colormaps["viridis"](tones).tolist(), strict=True))
         for value, risk_RS in zip(values, arrays["risk_XRS"], strict=True):
             shown_RS = risk_RS if len(values) <= MOST_RANGES else risk_RS.mean(0, keepdims=True)
             band(axes, arrays["steps_S"], shown_RS, colors[value], f"{letter} = {value:g}")
@@ -214,11 +215,6 @@ def curves(runs: Sequence[RunRecord]) -> dict[str, np.ndarray]:
 def best_risk(risk: QuadraticRisk, heads: int) -> float:
     """Return the least risk found with this number of heads."""
     return risk.best_with_heads(heads, generator(0, "search", heads), RESTARTS).value
-
-
-def shades(count: int) -> list[Any]:
-    """Return colours in order, light to dark, which differ in grey, too."""
-    return [matplotlib.colormaps["viridis"](tone) for tone in np.linspace(0.88, 0, count)]
 
 
 def ends_at(
