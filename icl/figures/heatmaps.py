@@ -5,14 +5,23 @@ R replicas, L layers, H heads, D covariates, P = D + 1 token width.
 
 from __future__ import annotations
 
+import functools
 import io
 import math
+import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from icl.errors import one_of
+
+if TYPE_CHECKING:
+    from matplotlib.colorbar import Colorbar
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
+    from matplotlib.text import Text
 
 Array = NDArray[np.floating]
 Panels = dict[str, dict[str, Array]]
@@ -97,38 +106,72 @@ def heatmap_png(
     Entries are written into matrices of at most 8 x 8 where they are at most 256 in all, without the zero
     before the point; entries that are not finite are grey.
     """
-    # Without pyplot: no global state, no window, usable from any thread.
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
-    from icl.figures.style import entry_text, heatmap, rc
+    from icl.figures.style import entry_text, fill, rc
 
-    sizes = [matrix.shape for matrix in matrices.values()]
-    few = max(map(max, sizes)) <= ANNOTATED_SIZE and sum(map(math.prod, sizes)) <= ANNOTATED_ENTRIES
+    shapes = tuple(matrix.shape for matrix in matrices.values())
+    few = max(map(max, shapes)) <= ANNOTATED_SIZE and sum(map(math.prod, shapes)) <= ANNOTATED_ENTRIES
     bound = vmax or largest(matrices.values())
     power = math.floor(math.log10(bound))  # of ten, taken out so that three digits say something
     power = 0 if power in (-1, 0, 1) else power
-    columns = min(len(matrices), COLUMNS)
+    scale = bound / 10.0**power
+    masks = tuple((label, tuple(map(tuple, mask.tolist()))) for label, mask in (free or {}).items())
+    with _drawing, rc_context(rc()):
+        page = _page(tuple(matrices), shapes, few, masks)
+        page.title.set_text(title + (rf"  (entries $\times\,10^{{{power}}}$)" if power else ""))
+        for image, matrix in zip(page.images, matrices.values(), strict=True):
+            fill(image, matrix / 10.0**power, scale)
+        page.bar.ax.set_yticklabels([entry_text(entry) for entry in (-scale, 0, scale)])
+        png = io.BytesIO()
+        page.figure.savefig(png, format="png")
+    return png.getvalue()
+
+
+class _Page(NamedTuple):
+    figure: Figure
+    title: Text
+    images: list[AxesImage]
+    bar: Colorbar
+
+
+_drawing = threading.Lock()  # of a page, by one thread at a time
+
+
+@functools.lru_cache(maxsize=8)
+def _page(
+    labels: tuple[str, ...],
+    shapes: tuple[tuple[int, ...], ...],
+    entries: bool,
+    masks: tuple[tuple[str, tuple[tuple[bool, ...], ...]], ...],
+) -> _Page:
+    """Return panels and a colour bar to be filled in: kept, since pictures of several steps and runs differ
+    in nothing else, and building them takes as long as filling them."""
+    # Without pyplot: no global state, no window. The canvas keeps its renderer, and that the parsed labels.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+
+    from icl.figures.style import heatmap
+
+    columns = min(len(labels), COLUMNS)
     width = columns * (_PANEL + _GAP) + _GAP + _BAR
-    height = _TITLE + math.ceil(len(matrices) / columns) * (_LABEL + _PANEL + _GAP)
+    height = _TITLE + math.ceil(len(labels) / columns) * (_LABEL + _PANEL + _GAP)
 
     def place(left: float, top: float, wide: float) -> tuple[float, float, float, float]:
         """Return a place by inches from the upper left corner: exact, and faster than a layout engine."""
         return left / width, 1 - (top + _PANEL) / height, wide / width, _PANEL / height
 
-    with rc_context(rc()):
-        figure = Figure(figsize=(width, height), dpi=120)
-        title += rf"  (entries $\times\,10^{{{power}}}$)" if power else ""
-        figure.text(_GAP / width, 1 - _TITLE / 2 / height, title, va="center")
-        for index, (label, matrix) in enumerate(matrices.items()):
-            row, column = divmod(index, columns)
-            top = _TITLE + row * (_LABEL + _PANEL + _GAP) + _LABEL
-            axes = figure.add_axes(place(_GAP + column * (_PANEL + _GAP), top, _PANEL))
-            shown, mask = matrix / 10.0**power, (free or {}).get(label)
-            image = heatmap(axes, shown, label, bound / 10.0**power, entries=few, free=mask)
-        scale = bound / 10.0**power
-        bar = figure.colorbar(image, cax=figure.add_axes(place(width - _BAR, _TITLE + _LABEL, 0.1)))
-        bar.set_ticks([-scale, 0, scale], labels=[entry_text(entry) for entry in (-scale, 0, scale)])
-        page = io.BytesIO()
-        figure.savefig(page, format="png")
-    return page.getvalue()
+    figure = Figure(figsize=(width, height), dpi=120)
+    FigureCanvasAgg(figure)
+    title, images = figure.text(_GAP / width, 1 - _TITLE / 2 / height, "", va="center"), []
+    free = {label: np.array(mask) for label, mask in masks}
+    for index, (label, shape) in enumerate(zip(labels, shapes, strict=True)):
+        row, column = divmod(index, columns)
+        top = _TITLE + row * (_LABEL + _PANEL + _GAP) + _LABEL
+        axes = figure.add_axes(place(_GAP + column * (_PANEL + _GAP), top, _PANEL))
+        images.append(heatmap(axes, np.zeros(shape), label, 1.0, entries=entries, free=free.get(label)))
+    of_bar = figure.add_axes(place(width - _BAR, _TITLE + _LABEL, 0.1))
+    bar = figure.colorbar(ScalarMappable(Normalize(-1, 1), images[0].cmap), cax=of_bar, ticks=[-1, 0, 1])
+    return _Page(figure, title, images, bar)

@@ -144,16 +144,26 @@ def heatmap(
     entry. Those of the mask `free` are outlined, those that are not finite are grey."""
     bound = float(np.abs(M_IJ).max()) if bound is None else bound
     colours = colormaps["RdBu_r"].with_extremes(bad="0.75")
-    image = axes.imshow(np.ma.masked_invalid(M_IJ), cmap=colours, vmin=-bound, vmax=bound)
+    image = axes.imshow(np.zeros(M_IJ.shape), cmap=colours)
     axes.set(title=title, xticks=[], yticks=[])
     axes.spines[:].set_visible(False)
     cell = axes.bbox.width / figure_of(axes).dpi * 72 / M_IJ.shape[1]  # in points
     size = min(0.75 * rcParams["font.size"], cell / 2.9)
-    for (i, j), entry in np.ndenumerate(M_IJ) if entries else ():
-        colour = ON_DARK if abs(entry) > 0.6 * bound else ON_LIGHT
-        axes.text(j, i, entry_text(entry), ha="center", va="center", fontsize=size, color=colour)
+    for i, j in np.ndindex(M_IJ.shape) if entries else ():
+        axes.text(j, i, "", ha="center", va="center", fontsize=size)
     outline(axes, () if free is None else np.argwhere(free))
+    fill(image, M_IJ, bound)
     return image
+
+
+def fill(image: AxesImage, M_IJ: np.ndarray, bound: float) -> None:
+    """Show a matrix in a heatmap of this shape, and its entries where it has places for them."""
+    image.set_data(np.ma.masked_invalid(M_IJ))
+    image.set_clim(-bound, bound)
+    assert image.axes is not None
+    for text, entry in zip(image.axes.texts, M_IJ.flat, strict=False):
+        text.set_text(entry_text(entry))
+        text.set_color(ON_DARK if abs(entry) > 0.6 * bound else ON_LIGHT)
 
 
 def outline(axes: Axes, cells: Iterable[Sequence[int]]) -> None:
