@@ -19,7 +19,7 @@ from icl.events import Listener, Message, quiet
 Loggers = Mapping[str, Mapping[str, Any]]  # Lightning's, by name, each with its _target_
 COMMON = ("scale", "format", "force", "stale", "paths", "logger")  # conf/base.yaml
 FORMATS = ("text", "json")
-_new: list[Path] = []  # matplotlib's folder and those above it that were not there; the process's
+_new: list[Path] = []  # the folder of caches and those above it that were not there; the process's
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,13 @@ def _outputs(paths: Any) -> Path:
 
 
 def keep_cache_in(outputs: Path) -> None:
-    """Keep matplotlib's cache below `outputs`, unless the user chose a place. To be called before validation,
-    which imports it: it makes the folder then."""
-    folder = outputs / "cache" / "matplotlib"
-    os.environ.setdefault("MPLCONFIGDIR", str(folder))
-    _new[:] = [path for path in (folder, *folder.parents) if not path.exists()]
+    """Keep the caches of matplotlib and torch below `outputs`, unless the user chose a place. To be called
+    before validation, which imports them: they make folders then."""
+    folder = outputs / "cache"
+    os.environ.setdefault("MPLCONFIGDIR", str(folder / "matplotlib"))
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder / "inductor"))  # torch makes it, used or not
+    if not folder.exists():
+        _new[:] = [path for path in (folder, *folder.parents) if not path.exists()]
 
 
 @contextlib.contextmanager
