@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from flint import arb, fmpq
+from flint import fmpq
 
 from icl.checks.depth.fs_solution import FsSolution
-from icl.checks.depth.settings import LATE, LATER, Exponent
+from icl.checks.depth.settings import Exponent
 from icl.checks.statement import Measured, setting
 from icl.theory.depth.matrices import fixed_residual
-from icl.theory.depth.power_law import exponent
+from icl.theory.depth.power_law import slope
 
 
 @dataclass
@@ -35,8 +35,7 @@ class FsLaw(FsSolution, Exponent):
             m.zero(name, fixed_residual(*self.at, factor, L), about)
             m.control("the same with twice the factor", fixed_residual(*self.at, 2 * factor, L), of=name)
         nu, beta = self.exponents
-        early, later = (self.power.fixed(2 * arb(t)) for t in (LATE, LATE * LATER))
-        slope = exponent(early, later, arb(LATER))
-        claimed = nu * beta / (nu * beta + 2 * nu + 1)
-        m.zero("exponent", slope + claimed, "slope of log loss between t = 1e40 and 1e60, plus the exponent")
-        m.control("the same of beta / (2 + beta)", slope + beta / (2 + beta), of="exponent")
+        found, claimed = slope(lambda t: self.power.fixed(2 * t)), nu * beta / (nu * beta + 2 * nu + 1)
+        about = "slope of log loss between t = 1e400 and 1e600, plus the exponent"
+        m.zero("exponent", found + claimed, about)
+        m.control("the same of beta / (2 + beta)", found + beta / (2 + beta), of="exponent")

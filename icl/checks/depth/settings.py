@@ -8,7 +8,6 @@ from icl.checks.statement import Statement, setting
 from icl.theory.depth.power_law import PowerLaw
 
 OWN = "own, on Section 5.1 and Appendix G.1"
-LATE, LATER = 10**40, 10**20  # the least time or depth of a slope, and how far the next one is
 LONG, FAR = "moments have thousands of digits", "sums are far from their integrals"
 
 

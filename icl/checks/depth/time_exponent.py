@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from flint import arb
 
-from icl.checks.depth.settings import LATE, Exponent
+from icl.checks.depth.settings import Exponent
 from icl.checks.statement import Measured
+from icl.theory.depth.power_law import EARLY
 
 
 @dataclass
@@ -16,8 +17,8 @@ class TimeExponent(Exponent):
     formula = r"\lim_{N, L, P \to \infty} \mathcal L = \Theta\left(t^{-\beta / (2 + \beta)}\right)"
 
     def measure(self, m: Measured) -> None:
-        slope, (nu, beta) = self.power.time_slope(arb(LATE)), self.exponents
-        m.zero("difference", slope + beta / (2 + beta), "d log loss / d log t at gamma = 1e40, plus it")
+        slope, (nu, beta) = self.power.time_slope(arb(EARLY)), self.exponents
+        m.zero("difference", slope + beta / (2 + beta), "slope at gamma = 1e400, less the exponent")
         wrong = nu * beta / (nu * beta + 2 * nu + 1)
         m.control("the same of the exponent of fixed covariances", slope + wrong, of="difference")
-        m.number("slope", slope, "d log loss / d log t")
+        m.number("slope", slope, "slope of log loss over log t")

@@ -8,11 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from flint import fmpq
 from numpy.typing import NDArray
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize_scalar
 
+from icl.theory.depth.steps import atoms
 from icl.theory.quadrature import legendre_rule
+from icl.theory.rationals import rational
 
 Array = NDArray[np.float64]
 
@@ -43,6 +46,10 @@ class Spectrum:
 
     def normalised(self) -> Spectrum:
         return Spectrum(self.lambda_K, self.weight_K / self.weight_K.sum())
+
+    def moments(self, count: int) -> list[fmpq]:
+        values, weights = ([rational(float(x)) for x in of] for of in (self.lambda_K, self.weight_K))
+        return atoms(values, weights, count)
 
     def risk(self, g_TL: Array) -> Array:
         error_TK = np.prod(1 - g_TL[..., None] * self.lambda_K, axis=-2)

@@ -6,6 +6,7 @@ the peak. So losses are enclosed at any time and depth, however large, and their
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from flint import arb, fmpq
@@ -13,6 +14,7 @@ from flint import arb, fmpq
 from icl.theory.rationals import rational
 
 AROUND = arb(0, 1)  # [-1, 1]
+EARLY, LATE = 10**400, 10**600  # the relative error of a sum may fall as slowly as t^(-1 / 49)
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,6 @@ class PowerLaw:
         return 1 + 1 / arb(self.nu * self.beta) + 1 / arb(self.nu * (2 * r - self.beta))
 
 
-def exponent(small: arb, large: arb, ratio: arb) -> arb:
-    """Return the slope of log loss between two places, `ratio` apart."""
-    return (large / small).log() / ratio.log()
+def slope(loss: Callable[[arb], arb]) -> arb:
+    """Return the slope of log loss between EARLY and LATE."""
+    return (loss(arb(LATE)) / loss(arb(EARLY))).log() / arb(LATE // EARLY).log()

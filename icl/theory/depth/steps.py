@@ -6,7 +6,7 @@ layers have the risk E prod_l (1 - g_l lambda)^2; g = gamma / L in the paper's l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import comb
 
 from flint import fmpq, fmpq_mat, fmpq_poly
@@ -49,28 +49,23 @@ def risk(moments: Sequence[fmpq], steps: Sequence[fmpq]) -> fmpq:
 
 def slope(moments: Sequence[fmpq], steps: Sequence[fmpq], layer: int) -> fmpq:
     """Return the derivative of the risk in one step."""
-    others = error([*steps[:layer], *steps[layer + 1 :]])
-    return -2 * mean_trace(moments, X * error(steps) * others)
+    return _difference(lambda moved: risk(moments, moved), steps, layer)
+
+
+def second(moments: Sequence[fmpq], steps: Sequence[fmpq], one: int, other: int) -> fmpq:
+    return _difference(lambda moved: slope(moments, moved, one), steps, other)
+
+
+def _difference(f: Callable[[Sequence[fmpq]], fmpq], steps: Sequence[fmpq], layer: int) -> fmpq:
+    """Return the derivative of an f that is quadratic in this step."""
+    up, down = ([*steps[:layer], steps[layer] + by, *steps[layer + 1 :]] for by in (1, -1))
+    return (f(up) - f(down)) / 2
 
 
 def shared(moments: Sequence[fmpq], layers: int) -> fmpq_poly:
     """Return the risk of L equal steps as a polynomial in the step."""
     top = 2 * layers
     return fmpq_poly([(-1) ** k * comb(top, k) * moments[k] for k in range(top + 1)])
-
-
-def second(moments: Sequence[fmpq], steps: Sequence[fmpq], one: int, other: int) -> fmpq:
-    """Return a second derivative of the risk: it is quadratic in each step, and differences are exact."""
-
-    def at(*moves: tuple[int, int]) -> fmpq:
-        moved = list(steps)
-        for layer, by in moves:
-            moved[layer] += by
-        return risk(moments, moved)
-
-    if one == other:
-        return at((one, 1)) - 2 * at() + at((one, -1))
-    return sum((i * j * at((one, i), (other, j)) for i in (1, -1) for j in (1, -1)), fmpq(0)) / 4
 
 
 def orthogonal(alpha: fmpq, count: int) -> list[fmpq_poly]:
