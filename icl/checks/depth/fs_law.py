@@ -31,7 +31,7 @@ class FsLaw(FsSolution, Exponent):
     def measure(self, m: Measured) -> None:
         for name, L in (("residual", 0), ("at_depth", self.layers)):
             factor = 2 - fmpq(2, L) if L else fmpq(2)
-            about = f"gamma' less the right side at depth {L or 'infinity'}"
+            about = f"gamma' over the right side, less 1, at depth {L or 'infinity'}"
             m.zero(name, fixed_residual(*self.at, factor, L), about)
             m.control("the same with twice the factor", fixed_residual(*self.at, 2 * factor, L), of=name)
         nu, beta = self.exponents

@@ -33,7 +33,7 @@ class FsSolution(Statement):
         return rational(self.eigenvalue), rational(self.task), rational(self.time)
 
     def measure(self, m: Measured) -> None:
-        about = "gamma' less omega lambda^2 exp(-2 lambda gamma)"
+        about = "gamma' over omega lambda^2 exp(-2 lambda gamma), less 1"
         m.zero("residual", fixed_residual(*self.at, fmpq(4)), about)
         m.control("the same with the factor 1, as in Appendix D's loss", fixed_residual(*self.at, fmpq(1)))
         m.note("It solves the flow of Appendix D, twice as fast as that of Result 4.")

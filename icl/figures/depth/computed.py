@@ -5,15 +5,25 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import asdict, dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from icl.errors import real
-from icl.figures.claims import Claim
+from icl.figures.claims import Claim, ClaimNumbers
 from icl.figures.figure import Figure, Records
 from icl.figures.runner import Runner
 
 own = partial(Claim.of, trained=False, whose="project")
+
+
+def reached(claim: str, measured: Any, off: ClaimNumbers, within: float) -> Claim:
+    """Return the claim of a limit, which what has not come near it yet does not refute."""
+    decided = off.at_most(within, f"share off at most {within:g}")
+    if decided.verdict == "holds":
+        return own(claim, measured, decided)
+    reason = f"still off by a share of {np.max(off.values):.2g}, more than {within:g}"
+    return Claim.undecided(claim, reason, trained=False, whose="project")
 
 
 @dataclass(eq=False)

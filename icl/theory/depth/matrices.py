@@ -45,12 +45,12 @@ def signed_permutations(d: int) -> Iterator[fmpq_mat]:
 
 
 def fixed_residual(lam: fmpq, omega: fmpq, time: fmpq, factor: fmpq, layers: int = 0) -> arb:
-    """Return gamma' less the right side of gamma' = omega lambda^2 (1 - gamma lambda / L)^(2L - 1), where 1 -
-    gamma lambda / L = (1 + factor omega lambda^3 t)^(-1 / (2L - 2)); without layers at L = infinity, where
-    gamma = ln(1 + factor omega lambda^3 t) / (2 lambda)."""
+    """Return gamma' over the right side of gamma' = omega lambda^2 (1 - gamma lambda / L)^(2L - 1) less 1,
+    where 1 - gamma lambda / L = (1 + factor omega lambda^3 t)^(-1 / (2L - 2)); without layers at L =
+    infinity, where gamma = ln(1 + factor omega lambda^3 t) / (2 lambda)."""
     grown = (factor * omega * lam**3 * arb_series([arb(time), 1], 2) + 1).log()
     if not layers:
         gamma = grown / (2 * lam)
-        return gamma[1] - omega * lam**2 * (-2 * lam * gamma[0]).exp()
+        return gamma[1] / (omega * lam**2 * (-2 * lam * gamma[0]).exp()) - 1
     left = (grown / (2 - 2 * layers)).exp()
-    return -layers / lam * left[1] - omega * lam**2 * left[0] ** (2 * layers - 1)
+    return -layers / lam * left[1] / (omega * lam**2 * left[0] ** (2 * layers - 1)) - 1

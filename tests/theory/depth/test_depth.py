@@ -8,7 +8,7 @@ from scipy.integrate import quad, solve_ivp
 import icl
 from icl.theory.depth.flow import Spectrum
 from icl.theory.depth.power_law import PowerLaw
-from icl.theory.depth.steps import atoms, marchenko_pastur, risk, second, shared, slope, wishart
+from icl.theory.depth.steps import marchenko_pastur, risk, second, shared, slope, wishart
 from icl.theory.rationals import identity, rational
 from icl.theory.wishart import best_polynomial
 from icl.theory.words import stack_risk
@@ -82,8 +82,7 @@ def test_the_exponent_in_time_is_that_of_a_solved_flow():
 @pytest.mark.parametrize(("nu", "beta"), LAWS)
 def test_least_risks_and_slopes_are_those_in_rationals(nu, beta):
     spectrum = Spectrum.power(nu, beta, 12)
-    values, weights = ([rational(float(x)) for x in of] for of in (spectrum.lambda_K, spectrum.weight_K))
-    moments = atoms(values, weights, 20)
+    moments = spectrum.moments(20)
     least = [float(arb(best_polynomial(moments, L)[1])) for L in range(1, 6)]
     assert spectrum.least_separate(5)[1:].tolist() == pytest.approx(least, rel=1e-8)
     g = np.array([float(arb(x)) for x in STEPS])
