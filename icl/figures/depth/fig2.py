@@ -50,7 +50,7 @@ class Fig2(Computed):
         arrays, (gamma, slope) = records["computed"].weights, panels.values()
         for i, (k, color) in enumerate(SHOWN.items()):
             gamma.plot(TIMES, arrays["corrected_KT"][i], color=color, label=f"k = {k}")
-            gamma.plot(TIMES, arrays["printed_KT"][i], ":", color=RED, label="" if i else "printed")
+            gamma.plot(TIMES, arrays["printed_KT"][i], ":", color=RED, label="printed" if k == 4 else "")
         slope.plot(TIMES[1:], arrays["slope_T"], color=BLUE, label="of the sum")
         for name, value, style in zip(FACTORS, arrays["exponents"], ("--", ":"), strict=True):
             exact_line(slope, value, f"{name}, {value:.4f}", linestyle=style)

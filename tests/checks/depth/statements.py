@@ -40,5 +40,5 @@ MUTANTS = [
     Mutant("depth/balance_is_saddle", "other + 2 * formula", "other + formula"),
     Mutant("depth/full_matrices", "mean[i, i] ** 2", "9 * mean[i, i] ** 2"),
     Mutant("depth/depth_exponent_separate", "bound - found", "found - bound"),
-    Mutant("depth/flow_leaves_balance", "+ 2 * mean_trace", "+ mean_trace"),
+    Mutant("depth/flow_leaves_balance", "+ 2 * mean_trace(moments, rate))", "+ mean_trace(moments, rate))"),
 ]  # fmt: skip
