@@ -43,7 +43,8 @@ RC: Any = {
     "lines.dashed_pattern": (4, 2),
     "legend.frameon": False,
     "pdf.fonttype": 42,
-    "svg.fonttype": "none",
+    "svg.fonttype": "path",  # the reader need not have our fonts
+    "svg.hashsalt": "icl",
     "mathtext.fontset": "cm",
     "figure.autolayout": False,
     "figure.constrained_layout.use": False,

@@ -1,9 +1,7 @@
-"""Tests of the parts of figures: claims, the helpers of a panel, layout and look, panels as SVG, stored
-arrays."""
+"""Tests of the parts of figures: claims, the helpers of a panel, layout and look, stored arrays."""
 
 import json
 import re
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +12,6 @@ from icl.errors import InputError
 from icl.figures import arrays, style
 from icl.figures.claims import Claim
 from icl.figures.figure import Figure, Layout
-from icl.figures.files import svg
 from icl.figures.style import BLUE
 from icl.jobs.requests.figure import _claim_document
 from icl.look import Look, drawn_as
@@ -149,28 +146,6 @@ REFUSED = {
 def test_a_look_that_cannot_be_is_refused(said, given):
     with pytest.raises(InputError, match=f"^{re.escape(said)}"):
         Look.of(given)
-
-
-def test_every_panel_and_the_legend_have_a_view_with_what_is_drawn_in_it():
-    figure, panels = Layout("123").create()
-    panels["1"].plot([0, 1], [1, 0], color="black", label="loss")
-    panels["1"].set(title="(a) loss", xlabel="step")
-    style.colour_bar(style.heatmap(panels["2"], np.eye(2), "weights", 1.0), panels["2"], 0.75)
-    panels["3"].set(title="(b) risk")
-    with rc_context(style.rc()):
-        style.shared_legend(panels.values())
-    text = svg(figure).decode()
-    views = re.findall(r'<view id="([\w-]+)" viewBox="([-\d. ]+)"', text)
-    assert [name for name, _ in views] == ["panel-a", "panel-2", "panel-b", "legend"]
-    groups = re.findall(r'<g id="in-([\w-]+)\.(\d)"', text)
-    wanted = [("legend", "1"), ("panel-2", "1"), ("panel-2", "2"), ("panel-a", "1"), ("panel-b", "1")]
-    assert sorted(groups) == wanted, "with its colour bar"
-    boxes = [[float(number) for number in box.split()] for _, box in views]
-    side_by_side = [left[0] + left[2] <= right[0] + 6 for left, right in pairwise(boxes)]
-    assert side_by_side == [True, True, False]
-    assert boxes[3][1] >= boxes[0][1] + boxes[0][3] - 6, "below them"
-    assert "#111111" in text and "#ffffff" not in text, "no background, and ink that stays on a dark page"
-    assert "<view" not in svg(Layout().create()[0]).decode(), "a single panel needs none"
 
 
 def stored_run():

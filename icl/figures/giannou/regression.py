@@ -11,7 +11,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -354,11 +354,16 @@ def mean_and_error(name: str, loss_XB: np.ndarray) -> dict[str, np.ndarray]:
 
 @dataclass(eq=False, kw_only=True)
 class LossesByLaw(Losses):
-    """Figures 8 and 9: without a mask, a panel for each condition number and each variance of the noise."""
+    """Figures 8 and 9: without a mask, a panel for each condition number and each variance of the noise.
+    Records: the runs of every law, `losses_LAW` and `baselines_LAW`."""
 
     conditions: Sequence[float]
     noises: Sequence[float]
-    suffix = ""  # of the records of losses
+    kind: ClassVar[str]  # of the stacks, in their names
+    said: ClassVar[str]
+    least: ClassVar[int] = 1  # layers that it is said of
+    remarks: ClassVar[Sequence[str]]
+    masks: ClassVar[Sequence[bool]] = ()  # of the families drawn beside them
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -369,6 +374,19 @@ class LossesByLaw(Losses):
             for kappa in conditions
         ]
 
+    @abstractmethod
+    def trained(self, runner: Runner, law: PromptLaw) -> dict[str, Stack]:
+        """Return the stacks of a law by name."""
+
+    def runs(self, runner: Runner) -> Records:
+        found: dict[str, RunRecord] = {}
+        for law in self.laws:
+            stacks = self.trained(runner, law)
+            found |= runs_of(stacks)
+            found[f"losses_{law.name}"] = self.losses(runner, law, stacks)
+            found[f"baselines_{law.name}"] = self.baselines(runner, law, self.masks)
+        return found
+
     def layout_of(self, records: Records) -> Layout:
         names = [law.name for law in self.laws]
         return Layout(names, (2.5, 2.1), columns=2 if len(names) == 4 else min(3, len(names)))
@@ -377,39 +395,38 @@ class LossesByLaw(Losses):
         for law in self.laws:
             axes, known = panels[law.name], records[f"baselines_{law.name}"].weights
             newton_lines(axes, known, max(self.layers))
-            self.draw_stacks(axes, law, known, records[f"losses_{law.name}{self.suffix}"].weights)
+            losses = records[f"losses_{law.name}"].weights
+            training_curve(axes, self.layers, losses, f"{law.name}_{self.kind}")
+            for mask in map(masked, self.masks):
+                family_line(axes, self.layers, known, mask)
             if float(known["least_squares"]) > 0:
                 exact_line(axes, float(known["least_squares"]), "least squares", linestyle=":")
             label_losses(axes, law.title.replace("kappa", r"$\kappa$"), self.layers, law)
         shared_legend(panels.values())
 
-    @abstractmethod
-    def draw_stacks(self, axes: Axes, law: PromptLaw, known: Arrays, losses: Arrays) -> None:
-        """Draw the losses of stacks beside the lines of Newton's iteration."""
-
-    def below_order_2(
-        self, claim: str, records: Records, kind: str, remarks: Sequence[str], least: int = 1
-    ) -> Claim:
-        """Claim the paper's sentence, in numbers, of `least` layers and more. A loss that is below stays
-        there; one that is above may fall with longer training."""
+    def claims(self, records: Records) -> list[Claim]:
+        """Claim the paper's sentence in numbers. A loss that is below stays there; one that is above may fall
+        with longer training."""
         measured, every = {}, []
         for law in self.laws:
             known = records[f"baselines_{law.name}"].weights
-            losses = records[f"losses_{law.name}{self.suffix}"].weights
-            for depth in [depth for depth in self.layers if depth >= least]:
-                values = of_seeds(losses, f"{law.name}_{kind}_L{depth}")
+            losses = records[f"losses_{law.name}"].weights
+            for depth in [depth for depth in self.layers if depth >= self.least]:
+                values = of_seeds(losses, f"{law.name}_{self.kind}_L{depth}")
                 below = [value.below(newton(known, "transpose", 2, depth)) for value in values]
                 where = place(values, known, "transpose", depth)
                 measured[f"{law.title}, L = {depth}"] = f"{sum(below)} of {len(below)} seeds, {where}"
                 every += below
-        return Claim(
-            f"{claim} (authors' start), for every kappa and noise",
-            measured,
-            f"every seed, {LEVEL:.1%} intervals over prompts; all seeds beside orders 2 and 3",
-            "holds" if all(every) else "fails" if self.decisive else "undecided",
-            remarks=remarks,
-            kind="sampled",
-        )
+        return [
+            Claim(
+                f"{self.said} (authors' start), for every kappa and noise",
+                measured,
+                f"every seed, {LEVEL:.1%} intervals over prompts; all seeds beside orders 2 and 3",
+                "holds" if all(every) else "fails" if self.decisive else "undecided",
+                remarks=self.remarks,
+                kind="sampled",
+            )
+        ]
 
 
 @dataclass(frozen=True)
