@@ -60,10 +60,6 @@ def test_logistic_losses_are_those_of_the_outputs():
     assert found["least_R"][1] == pytest.approx(float(loss.value(best_RBD[1]).mean()), rel=1e-12)
     trained_B = loss.value(records["L=2"].transformer.read(prompt)[1])
     assert found["trained_LR"][1, 1] == pytest.approx(float(trained_B.mean()), rel=1e-12)
-    gap_LTR = found["trained_LR"][:, None] - found["newton_TR"]
-    assert np.allclose(found["gap_LTR"], gap_LTR, rtol=1e-9, atol=1e-12)
-    assert np.allclose(found["trained_excess_LR"], found["trained_LR"] - found["least_R"], atol=1e-12)
-    assert (found["gap_stderr_LTR"] > 0).all()
 
 
 ALONE = {"dim": 2, "context": 6, "layers": [3, 2, 1], "seeds": SEEDS, "steps": 10, "grown": False}

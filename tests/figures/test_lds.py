@@ -10,7 +10,7 @@ from icl.algorithms import GradientDescent
 from icl.config.compose import compose
 from icl.config.search_path import ConfigDirs
 from icl.figures.lds.extra import Extra, head
-from icl.figures.lds.gauge import canonical, jaccard, masks, matching_scales, outside, supports
+from icl.figures.lds.gauge import canonical, jaccard, masks, outside, supports
 from icl.figures.lds.local_minimum import LocalMinimum, descend
 from icl.figures.lds.protocol import Protocol, best_step, effective_weight, measure_weights
 from icl.figures.lds.value_search import gap, search_values
@@ -26,8 +26,8 @@ from tests.records import FakeRunner, mark, record
 @pytest.mark.parametrize(("estimator", "supported"), [("population", "holds"), ("sampled", "fails")])
 def test_entries_that_only_nearly_vanish_when_training_stops_are_decided_at_the_minimum(estimator, supported):
     """Take new systems, as the paper trained: there the end of training counts as well."""
-    zero, scales = np.zeros(3), np.array([[0.06, 0.935], [2.0, 1.0], [1.0, 2.0]])
-    at = {"minimum_V_R": zero, "minimum_QK_R": zero, "minimum_scales_R2": scales}
+    zero = np.zeros(3)
+    at = {"minimum_V_R": zero, "minimum_QK_R": zero}
     ends_RS = np.zeros((3, 38))
     ends_RS[:, -1] = 0.2
     for off, verdict in ((0.0, supported), (0.5, "fails")):
@@ -37,7 +37,6 @@ def test_entries_that_only_nearly_vanish_when_training_stops_are_decided_at_the_
         of_3 = {name: found[name] for name in found if name.startswith("AR3")}
         _, claim, vanishes = figure.claims(of_3 | {"AR3": record(**vars(of_3["AR3"]) | {"config": config})})
         assert (claim.verdict, vanishes.verdict) == (verdict, "holds")
-        assert claim.measured["AR(3)"]["factors on W_V that match"] == ["0.06 to 0.94", "none", "1 to 2"]
 
 
 SIZE = {"dim": 2, "length": 8, "seeds": [0, 4], "steps": 40, "systems": 20}
@@ -127,11 +126,9 @@ def test_each_seed_has_the_minimum_that_its_weights_descend_to():
     P, Q = np.zeros((2, 2, 1, 1, 2, 2))
     P[:, 0, 0, -1], Q[:, 0, 0, :, 0] = (2 * b, a[0]), (a[0] / 2, b)
     found = measure_weights(run_of(1, 1, P=P, Q=Q), protocol.risk(1), 1)
-    assert found["minimum_reached_R"].all() and (found["minimum_curvature_R"] > 1e-4).all()
+    assert found["minimum_reached_R"].all()
     assert (found["outside_R"] > 0.01).all() and (found["minimum_outside_R"] < 1e-10).all()
     assert found["minimum_V_R"].tolist() == found["minimum_QK_R"].tolist() == [0, 1], "as they are"
-    (least, most), (low, high) = found["minimum_scales_R2"]
-    assert least < 1 < most and low > high
     assert effective_weight(optimum["b_P"], optimum["a_KP"]) == pytest.approx(optimum["step"], rel=1e-6)
 
 
@@ -217,15 +214,3 @@ def test_supports_their_distances_and_the_masks():
     assert jaccard(np.stack([A, B, ~B, 0 * B > 0]), B).tolist() == pytest.approx([1 / 3, 0, 1, 1])
     b, a = np.array([0.02, 2.0]), np.array([[4.0, 0.1]])
     assert outside(b, a) == outside(3 * b, a / 3) == pytest.approx(0.025) and outside(b[::-1], a) == 1
-
-
-@pytest.mark.parametrize(("window", "rest"), [(2, 0.01), (3, 0.3)])
-def test_scales_at_which_the_supports_match_are_found(window, rest):
-    """Compare with supports at many scales."""
-    rng, (mask_P, mask_KP) = np.random.default_rng(0), masks(window)
-    b = np.where(mask_P, 1, rest) * rng.uniform(0.5, 2, window + 1)
-    a = np.where(mask_KP, 1, rest) * rng.uniform(0.5, 2, (window, window + 1))
-    least, most = matching_scales(b, a)
-    for c in np.geomspace(1e-2, 1e2, 400):
-        match = np.array_equal(supports((c * b)[:, None], False)[:, 0], mask_P)
-        assert (match and np.array_equal(supports(a / c, False), mask_KP)) == (least <= c <= most)

@@ -11,7 +11,7 @@ from matplotlib.colors import to_hex
 
 from icl.figures.claims import Claim
 from icl.figures.figure import Layout, Panels, Records
-from icl.figures.giannou.logistic import LEVEL, Arrays, LogisticFigure, gap_verdict
+from icl.figures.giannou.logistic import LEVEL, Arrays, LogisticFigure, gap_verdict, gaps
 from icl.figures.style import BLUE, GREEN, GREY, band, log_axis, shared_legend, step_axis
 from icl.verdicts import joint
 
@@ -25,9 +25,11 @@ class Fig7(LogisticFigure):
     def draw(self, panels: Panels, records: Records) -> None:
         losses, (a, b, c) = records["losses"].weights, panels.values()
         self.draw_loss(a, losses)
-        excess_TR = losses["newton_excess_TR"]
+        excess_TR = losses["newton_TR"] - losses["least_R"]
         shown = int((excess_TR.min(1) > FLOOR).sum())
-        band(b, self.layers, losses["trained_excess_LR"].T, BLUE, "trained encoder", marker="o")
+        band(
+            b, self.layers, (losses["trained_LR"] - losses["least_R"]).T, BLUE, "trained encoder", marker="o"
+        )
         band(b, np.arange(shown), excess_TR[:shown].T, GREEN, "damped Newton, steps unscaled", marker="D")
         colours = colormaps["viridis"](np.linspace(*DARK_TO_LIGHT, len(self.layers)))
         for layers, colour in zip(self.layers, colours, strict=True):
@@ -54,12 +56,7 @@ class Fig7(LogisticFigure):
         for depth, name in {1: "one layer", 2: "two layers"}.items():
             if depth not in self.layers:
                 continue
-            at = self.layers.index(depth), depth
-            measured[name], verdict = gap_verdict(losses["gap_LTR"][at])
-            measured[name] |= {
-                "by seed": losses["gap_LTR"][at].tolist(),
-                "standard error over prompts": losses["gap_stderr_LTR"][at].tolist(),
-            }
+            measured[name], verdict = gap_verdict(gaps(losses)[self.layers.index(depth), depth])
             verdicts.append(verdict)
         if not verdicts:
             return []

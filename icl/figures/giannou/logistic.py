@@ -94,8 +94,7 @@ class LogisticFigure(Figure):
         return own | {"optimizer.schedule.warmup": warmup, "optimizer.schedule.decay": self.steps - warmup}
 
     def _losses(self, runs: Sequence[RunRecord]) -> dict[str, np.ndarray]:
-        """Return means over the same prompts of each seed; differences to the minimum and to Newton's steps
-        are taken prompt by prompt, with their standard errors."""
+        """Return means over the same prompts of each seed."""
         law = restored(runs[0]).law
         assert isinstance(law, LogisticRegressionLaw)
         with torch.no_grad(), threads(1):
@@ -105,25 +104,18 @@ class LogisticFigure(Figure):
             loss = LogisticLoss(points_BND, prompt.context_RBNP[..., -1].flatten(0, 1), law.mu)
 
             def values(x_RBD: torch.Tensor) -> np.ndarray:
-                return loss.value(x_RBD.flatten(0, 1)).unflatten(0, best_RBD.shape[:2]).numpy()
+                return loss.value(x_RBD.flatten(0, 1)).unflatten(0, best_RBD.shape[:2]).mean(-1).numpy()
 
-            least_RB = values(best_RBD)
             newton = [torch.zeros_like(best_RBD)]
             for _ in range(self.newton_steps):
                 newton.append(loss.damped_step(newton[-1].flatten(0, 1)).unflatten(0, best_RBD.shape[:2]))
-            newton_TRB = np.stack([values(x_RBD) for x_RBD in newton])
-            trained_LRB = np.stack([values(restored(run).transformer.read(prompt)) for run in runs])
-        gap_LTRB = trained_LRB[:, None] - newton_TRB
-        return {
-            "least_R": least_RB.mean(-1),
-            "newton_TR": newton_TRB.mean(-1),
-            "trained_LR": trained_LRB.mean(-1),
-            "newton_excess_TR": (newton_TRB - least_RB).mean(-1),
-            "trained_excess_LR": (trained_LRB - least_RB).mean(-1),
-            "gap_LTR": gap_LTRB.mean(-1),
-            "gap_stderr_LTR": gap_LTRB.std(-1, ddof=1) / self.prompts**0.5,
-            "variance_R": best_RBD.square().mean((-1, -2)).numpy(),  # x* has mean zero
-        }
+            trained = [restored(run).transformer.read(prompt) for run in runs]
+            return {
+                "least_R": values(best_RBD),
+                "newton_TR": np.stack([values(x_RBD) for x_RBD in newton]),
+                "trained_LR": np.stack([values(x_RBD) for x_RBD in trained]),
+                "variance_R": best_RBD.square().mean((-1, -2)).numpy(),  # x* has mean zero
+            }
 
     @property
     def scalings(self) -> dict[str, int]:
@@ -149,7 +141,7 @@ class LogisticFigure(Figure):
         """Compare with the line between Newton's steps, which is below his last whole step."""
         measured, verdicts = {}, []
         for layers in self.scalings.values():
-            for depth, gap_TR in zip(self.layers, losses["gap_LTR"], strict=True):
+            for depth, gap_TR in zip(self.layers, gaps(losses), strict=True):
                 step, part = divmod(depth / layers, 1)
                 if int(step) + 1 >= len(gap_TR):
                     continue  # Newton has arrived long before
@@ -179,6 +171,12 @@ class LogisticFigure(Figure):
     def undecided_if_short(self, verdict: str) -> str:
         """Longer training may lower a loss that is too high: only the paper's own training refutes."""
         return "undecided" if verdict == "fails" and not self.decisive else verdict
+
+
+def gaps(losses: Arrays) -> np.ndarray:
+    """Return the losses of encoders less those of Newton's steps, (L, T, R)."""
+    gap_LTR: np.ndarray = losses["trained_LR"][:, None] - losses["newton_TR"]
+    return gap_LTR
 
 
 def gap_verdict(gap_R: np.ndarray) -> tuple[dict[str, float], str]:

@@ -52,21 +52,7 @@ def jaccard(support_XIJ: np.ndarray, mask_IJ: np.ndarray) -> np.ndarray:
     return 1 - both_X / either_X
 
 
-def matching_scales(b_P: np.ndarray, a_KP: np.ndarray) -> tuple[float, float]:
-    """Return the least and the largest c at which the supports of b c and a / c, entries of TOLERANCE and
-    more, are the masks of (13); there is none where the first is larger."""
-    (b_in, b_out), (a_in, a_out) = _in_and_out(b_P, a_KP)
-    with np.errstate(divide="ignore"):
-        least = max(TOLERANCE / b_in.min(), a_out.max() / TOLERANCE)
-        return float(least), float(min(a_in.min() / TOLERANCE, TOLERANCE / b_out.max()))
-
-
 def outside(b_P: np.ndarray, a_KP: np.ndarray) -> float:
     """Return the largest entry outside (13), as a share of the largest of its matrix."""
-    return max(float(out.max() / max(out.max(), within.max())) for within, out in _in_and_out(b_P, a_KP))
-
-
-def _in_and_out(b_P: np.ndarray, a_KP: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the sizes of the entries that (13) leaves free and of the others, in b and in a."""
-    pairs = zip((b_P, a_KP), masks(len(a_KP)), strict=True)
-    return [(np.abs(M[mask]), np.abs(M[~mask])) for M, mask in pairs]
+    pairs = zip(map(np.abs, (b_P, a_KP)), masks(len(a_KP)), strict=True)
+    return max(float(M[~mask].max() / M.max()) for M, mask in pairs)

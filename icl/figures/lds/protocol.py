@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from icl.errors import InputError, one_of, whole
-from icl.figures.lds.gauge import canonical, jaccard, masks, matching_scales, outside, supports
+from icl.figures.lds.gauge import canonical, jaccard, masks, outside, supports
 from icl.figures.lds.local_minimum import descend
 from icl.figures.lds.value_search import search_values
 from icl.figures.runner import Runner
@@ -190,19 +190,16 @@ def measure_weights(run: RunRecord, risk: QuadraticRisk, window: int) -> dict[st
 
 
 def _minima(risk: QuadraticRisk, b_RP: np.ndarray, a_RKP: np.ndarray) -> dict[str, np.ndarray]:
-    """Return where each seed's weights descend to: supports as they are and the scales that would make them
-    the masks; what is outside (13), there and where training ended, in one gauge and mirror."""
+    """Return where each seed's weights descend to: supports as they are; what is outside (13), there and
+    where training ended, in one gauge and mirror."""
     ends = [descend(risk, b_P, a_KP) for b_P, a_KP in zip(b_RP, a_RKP, strict=True)]
     at_b_RP, at_a_RKP = np.stack([end.b_P for end in ends]), np.stack([end.a_KP for end in ends])
     mask_P, mask_KP = masks(a_RKP.shape[1])
-    pairs = list(zip(at_b_RP, at_a_RKP, strict=True))
     trained, at = canonical(b_RP, a_RKP), canonical(at_b_RP, at_a_RKP)
     return {
         "minimum_reached_R": np.array([end.reached for end in ends]),
-        "minimum_curvature_R": np.array([end.curvature for end in ends]),
         "minimum_V_R": jaccard(supports(at_b_RP[..., None], relative=False), mask_P[:, None]),
         "minimum_QK_R": jaccard(supports(at_a_RKP, relative=False), mask_KP),
-        "minimum_scales_R2": np.array([matching_scales(*pair) for pair in pairs]),
         "minimum_outside_R": np.array([outside(*pair) for pair in zip(*at, strict=True)]),
         "outside_R": np.array([outside(*pair) for pair in zip(*trained, strict=True)]),
     }

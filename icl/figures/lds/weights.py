@@ -178,14 +178,10 @@ def _supports_are_the_masks(windows: Sequence[Window]) -> Claim:
 
 
 def _supports(window: Window) -> dict[str, Any]:
-    """Return the distances where training ends and at the minimum, and the scales at which both are 0."""
-    low_R, high_R = window.exact["minimum_scales_R2"].T.tolist()
+    """Return the distances where training ends and at the minimum."""
     ended = {part: window.exact[f"raw_{part}_RS"][:, -1].tolist() for part in PARTS}
     at_minimum = {part: window.exact[f"minimum_{part}_R"].tolist() for part in PARTS}
-    scales = [
-        f"{low:.2g} to {high:.2g}" if low <= high else "none" for low, high in zip(low_R, high_R, strict=True)
-    ]
-    return {"at the end": ended, "at the minimum": at_minimum, "factors on W_V that match": scales}
+    return {"at the end": ended, "at the minimum": at_minimum}
 
 
 def _outside_vanishes(windows: Sequence[Window]) -> Claim:
@@ -196,7 +192,6 @@ def _outside_vanishes(windows: Sequence[Window]) -> Claim:
         window.name: {
             "at the end": window.exact["outside_R"].tolist(),
             "at the minimum": window.exact["minimum_outside_R"].tolist(),
-            "least curvature": float(window.exact["minimum_curvature_R"].min()),
         }
         for window in windows
     }
