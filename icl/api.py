@@ -30,7 +30,7 @@ from icl.jobs.requests.request import run_request
 from icl.notebook import FigureDict, ResultDict
 
 Folder = str | PathLike[str]
-PATIENCE = 2.0  # seconds without a word
+PATIENCE = 2.0  # seconds before the bar is shown
 _COMMON = ("scale", "force", "stale", "logger", "from")
 
 

@@ -134,7 +134,8 @@ def reals(
 ) -> list[float]:
     """Return a list of `length` finite floats, or of at least one."""
     if isinstance(value, str) or not isinstance(value, Sequence) or not (length or value):
-        raise InputError(f"{key}={value}: must be a list of {length or 'at least one'} numbers")
+        numbers = f"{length} numbers" if length else "at least one number"
+        raise InputError(f"{key}={value}: must be a list of {numbers}")
     if length is not None and len(value) != length:
         raise InputError(f"{key}={list(value)}: has {len(value)} numbers, must have {length}")
     return [real(key, entry, low, open_low=open_low) for entry in value]

@@ -94,7 +94,8 @@ class RunLogger:
             stacks = {name: torch.from_numpy(record.weights[f"{name}_history"][:, t]) for name in names}
             model = model_in_float64(plan.model, stacks)
             for exact in filter(None, (callback.exact(model, plan.law) for callback, _ in self._shown)):
-                found |= {(step, name): [value] for name, value in exact.at(model).items()}
+                levels = exact.at(model) | exact.excess(found.get((step, "exact_risk"), ()))
+                found |= {(step, name): [value] for name, value in levels.items()}
                 rows += [
                     [step, seed, layer, *scalars]
                     for seed, by_layer in zip(plan.seeds, exact.layers(model), strict=False)

@@ -64,17 +64,21 @@ class Exact:
                 self.levels["level/optimum"] = float(np.mean(bounds))  # type: ignore[arg-type]
 
     def at(self, model: Any) -> dict[str, float]:
-        """Return the levels, and at these weights the excess and the Hessian's least eigenvalue, if all of
-        them are finite."""
-        found = dict(self.levels)
-        if not all(M.isfinite().all() for M in model.parametrization.parameters()):
-            return found
-        if self.risk is not None and "level/optimum" in found:
-            with torch.no_grad():
-                found["excess"] = float(self.risk(model).mean()) / found["level/optimum"] - 1
-        if (least_R := self._curvatures(model)) is not None:
-            found["hessian/least"] = min(least_R)
-        return found
+        """Return the levels, and the Hessian's least eigenvalue at these weights, if all are finite."""
+        finite = all(M.isfinite().all() for M in model.parametrization.parameters())
+        least_R = self._curvatures(model) if finite else None
+        return self.levels if least_R is None else self.levels | {"hessian/least": min(least_R)}
+
+    def risks(self, model: Any) -> list[float]:
+        """Return each replica's exact risk, [] where none is known."""
+        with torch.no_grad():
+            return [] if self.risk is None else self.risk(model).tolist()
+
+    def excess(self, risks: Sequence[float]) -> dict[str, float]:
+        """Return how far the mean of exact risks is above the optimum, in its units, if both are known."""
+        if "level/optimum" not in self.levels or not len(risks) or not np.isfinite(risks).all():
+            return {}
+        return {"excess": float(np.mean(risks)) / self.levels["level/optimum"] - 1}
 
     def layers(self, model: Any) -> list[list[tuple[float, float | None]]]:
         """Return the scalar of each layer on S beside the optimum's, by replica, in rising order."""

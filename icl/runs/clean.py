@@ -40,7 +40,7 @@ def find_removable(outputs: str | Path) -> list[Removable]:
 
 
 def remove(outputs: str | Path, removable: Iterable[Removable]) -> list[Path]:
-    """Remove what still is so, and return the paths removed. A record is judged again under its lock."""
+    """Remove what is still removable, each judged again under its lock; return the paths removed."""
     top = Path(outputs).resolve()
     places = {_removed(place): place for place in layout.walk(top)}
     removed = [entry.path for entry in removable if _remove(entry.path, places.get(entry.path), top)]

@@ -63,7 +63,7 @@ def _levels(stored: StoredSweep, outcomes: Sequence[Outcome]) -> dict[tuple[str,
             for key, node in run.config["callbacks"].items():
                 if node and issubclass(target_class(key, node["_target_"]), WeightsCallback):
                     exact = instantiate(key, node).exact(run.transformer, run.law)
-                    levels = {} if exact is None else exact.at(run.transformer)
+                    levels = {} if exact is None else exact.levels
                     found |= {setting: levels["level/optimum"]} if "level/optimum" in levels else {}
     return found
 
