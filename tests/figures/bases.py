@@ -143,10 +143,19 @@ def computed(id: str) -> tuple[Figure, Records]:
     return figure, figure.runs(FakeRunner())
 
 
-def built(id: str, **settings: Any) -> Any:
-    """Return the figure of scale=smoke, with other settings."""
-    node = {key: value for key, value in Config("figure", id).composed("smoke").items() if key not in LEFT}
+def built(id: str, scale: str = "smoke", **settings: Any) -> Any:
+    """Return the figure of a scale, with other settings."""
+    node = {key: value for key, value in Config("figure", id).composed(scale).items() if key not in LEFT}
     return instantiate("figure", {**node, **settings})
+
+
+def rounded(value: Any) -> Any:
+    """Return a document with nine digits of every number."""
+    if isinstance(value, dict):
+        return {str(key): rounded(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(part) for part in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
 SMALL: dict[str, Callable[[], tuple[Figure, Records]]] = {

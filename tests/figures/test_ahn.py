@@ -148,8 +148,8 @@ def test_searched_steps_are_near_the_optimum_and_shared_at_the_same_length():
 
 
 def test_best_values_and_the_published_baseline():
-    """Compare E tr(I - eta S)^2 = d (1 - 2 eta + eta^2 (n + d + 1) / n), by hand; Theorem 1 at its minimum;
-    the paper's Figure 7 has .258 for PGD at L = 4, one draw of what is .261."""
+    """Compare E tr(I - eta S)^2 = d (1 - 2 eta + eta^2 (n + d + 1) / n), by hand; Theorem 1 at its
+    minimum."""
     d, n = 5, 20
     found, deeper = losses.best_values(d, n, 1), losses.best_values(d, n, 2)
     risks = [d * (1 - 2 * 19 * e + (19 * e) ** 2 * (19 + d + 1) / 19) for e in losses.PUBLISHED_ETAS]
@@ -158,8 +158,6 @@ def test_best_values_and_the_published_baseline():
     assert found["pgd_published"] == pytest.approx(min(risks))
     assert found["ab_best"] == found["pgd_optimum"]
     assert deeper["ab_best"] < deeper["pgd_optimum"] < deeper["pgd_fewer"]
-    fewer = InvariantRisk(5, 19, 4)
-    assert min(fewer.value([19 * e] * 4) for e in losses.PUBLISHED_ETAS) == pytest.approx(0.261, abs=5e-4)
 
 
 def test_weights_that_are_pgd_have_its_losses(trained, monkeypatch):
@@ -199,35 +197,3 @@ def test_of_each_seed_the_start_of_least_loss_counts(trained):
         runs.append(trained(law, end, str(k), loss={"by_seed": dict(zip("01", by_seed, strict=True))}))
     best = losses.best_start(runs)
     assert [best[name][r].mean() for name in "AB" for r in (0, 1)] == [1, 2] * 2
-
-
-SIXTH = {"context": [2, 4, 20], "seeds": [0, 1], "contexts_per_run": 2, "lr": 0.01, "lr_below_5": 0.001}
-STDS = [0.1, 0.3]
-FOUR = {"seeds": [2, 1002, 4, 1004], "task.context": [2, 2, 4, 4]}
-TWO = {"seeds": [20, 1020], "task.context": [20, 20]}
-LAST = {"model.layers": 3, "task.context": 9, "seeds": [4, 7], "model.init_std": 0.1}
-GIVEN = {"layers": 2, "dim": 3, "context": 9, "seeds": [4], "steps": 400, "lr": 0.3}
-OVERRIDES = {
-    "model.layers": 2, "task.dim": 3, "task.context": 9, "seeds": [4], "optimizer.lr": 0.3,
-    "train.steps": 400, "train.log_every": 2,
-}  # fmt: skip
-LBFGS = "ahn/theorem4_lbfgs"
-REQUESTS = [  # a figure, its settings, the scale, and the runs it asks for
-    ("fig1", {}, "smoke", [("ahn/theorem3", {})]),
-    ("fig2", GIVEN, "smoke", [("ahn/theorem3", OVERRIDES)]),
-    ("fig4", {"context": 20}, "paper", [("ahn/theorem4", {"task.context": 20})]),
-    ("fig5", {"context": 20}, "laptop",
-     [(LBFGS, {"task.context": 20}), (LBFGS, {"task.context": 20, "train.estimator": "expected"})]),
-    ("fig6", {**SIXTH, "init_stds": STDS}, "smoke",
-     [(name, asked | more) for asked, lr in ((FOUR, [0.001] * 4), (TWO, [0.01] * 2)) for name, more in
-      (("ahn/fig6", {"optimizer.lr": lr}), *(("ahn/tail", {"model.init_std": std}) for std in STDS))]),
-    ("fig7", {"layers": [3]}, "smoke", [("ahn/fig7", {"model.layers": 3}), ("ahn/tail", LAST)]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("id", "settings", "scale", "asked"), REQUESTS)
-def test_the_right_runs_are_asked_for(id, settings, scale, asked):
-    runner = FakeRunner(lambda *asked: record(run=mark("f", [4, 7]), config={"task": {"context": 9}}), scale)
-    runner.store = lambda *given: None
-    built(f"ahn/{id}", **settings).runs(runner)
-    assert runner.asked == asked

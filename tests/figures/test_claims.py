@@ -260,7 +260,17 @@ LOOPED = [
     ("fig5", "limits", lambda a: {"gain_NL": a["gain_NL"][::-1]}, {0: FAILS}),
     ("fig5", "limits", lambda a: {"sizes_K": a["sizes_K"][::-1]}, {1: FAILS}),
 ]
-TABLES = {"ahn": AHN, "giannou": GIANNOU, "lds": LDS, "xie": XIE, "lu": LU, "looped": LOOPED}
+DEPTH = [
+    ("fig1", "exact", put("shared_at_dim", 0.3), {1: FAILS, 2: FAILS}),
+    ("fig2", "computed", lambda a: {"corrected_speed_KT": a["printed_speed_KT"]}, {1: FAILS}),
+    ("fig2", "computed", lambda a: {"late": a["late"] - [0.01, 0]}, {2: OPEN}),
+    ("fig3", "computed", lambda a: {"equal_TL": a["free_TL"]}, {0: OPEN}),
+    ("fig3", "computed", lambda a: {"free_TL": a["equal_TL"]}, {1: OPEN}),
+    ("fig4", "computed", lambda a: {"shared_L": a["separate_L"]}, {0: OPEN}),
+    ("fig4", "computed", lambda a: {"separate_L": a["shared_L"]}, {1: OPEN}),
+    ("fig4", "computed", lambda a: {"separate_L": 1.1 * a["shared_L"]}, {2: FAILS}),
+]
+TABLES = {"ahn": AHN, "depth": DEPTH, "giannou": GIANNOU, "lds": LDS, "xie": XIE, "lu": LU, "looped": LOOPED}
 ROWS = [(f"{paper}/{id}", *rest) if paper == "giannou" else (f"{paper}/{id}", {}, *rest)
         for paper, table in TABLES.items() for id, *rest in table]  # fmt: skip
 

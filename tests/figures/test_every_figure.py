@@ -1,5 +1,5 @@
-"""Every figure: its claims measured again, its picture at both widths, its covariance. The limits of its
-settings are in tests/conformance."""
+"""Every figure: its claims measured again, its picture at both widths. The limits of its settings are in
+tests/conformance."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,7 @@ import pytest
 from icl.look import Look, drawn_as
 from tests.conformance.configs import configs
 from tests.drawn import faults, widths
-from tests.figures.bases import STORED, base, built, stored
-from tests.records import FakeRunner, mark, record
+from tests.figures.bases import STORED, base, rounded, stored
 
 FIGURES = [config.name for config in configs("figure")]
 DRAWN_ALONE = ("ahn/fig6", "ahn/fig7", "giannou/fig2")  # of which no arrays of the claims are stored
@@ -21,16 +20,7 @@ OF_A_USER = "lines.linewidth: 0.5\npatch.linewidth: 0.5\nfont.size: 6\n"
 def test_claims_are_those_stored_number_by_number(id):
     request, records, claims = stored(id)
     found = request.claims(records)
-    assert [_rounded(claim) for claim in found] == [_rounded(claim) for claim in claims]
-
-
-def _rounded(value):
-    """Return a claim with nine digits of every number."""
-    if isinstance(value, dict):
-        return {str(key): _rounded(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_rounded(part) for part in value]
-    return float(f"{value:.9g}") if isinstance(value, float) else value
+    assert [rounded(claim) for claim in found] == [rounded(claim) for claim in claims]
 
 
 @pytest.mark.parametrize("id", FIGURES)
@@ -44,18 +34,6 @@ def test_a_picture_is_legible_at_both_widths_and_in_a_users_lines(id, tmp_path):
         narrow = figure.picture(records)
     assert narrow.get_figwidth() == COLUMN and not faults(narrow)
     assert widths(narrow) <= {0.5}
-
-
-SIZES = {"ahn/fig1": {"dim": 2}, "ahn/fig3": {"dim": 2}, "ahn/fig7": {"dim": 2}, "looped/fig3": {}}
-
-
-@pytest.mark.parametrize(("id", "size"), SIZES.items())
-def test_a_covariance_reaches_the_runs_where_the_statement_has_one(id, size):
-    run = record(run=mark("f", [0]), config={"task": {"context": 9}})
-    runner, Sigma = FakeRunner(lambda *asked: run), [[2, 0.3], [0.3, 1]]
-    runner.store = lambda *given: run
-    built(id, **size, covariance=Sigma).runs(runner)
-    assert [asked["task.covariance"] for _, asked in runner.asked] == [Sigma] * len(runner.asked)
 
 
 def test_what_the_battery_would_object_to_is_seen():

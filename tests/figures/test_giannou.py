@@ -12,7 +12,7 @@ from icl.algorithms.newton import transpose_start
 from icl.figures.giannou.family import exact_problem, family_best, newton_losses, sampled_problem
 from icl.figures.giannou.logistic import gap_verdict
 from icl.figures.giannou.outputs import clipped_predictions, range_of, share_within
-from icl.figures.giannou.regression import PromptLaw, Stack, runs_of
+from icl.figures.giannou.regression import Stack
 from icl.models import LSA, Encoder, LinearTransformer
 from icl.random import generator
 from icl.tasks import ConditionedRegression, LogisticRegression
@@ -129,25 +129,6 @@ def test_a_stack_that_grew():
             whole = families[step].matrices()[name]
             assert torch.equal(M, (whole[:, :depth] if name in "PQ" else whole)[::3])
     assert Stack(run, 2, 3).identity != Stack(run, 3, 3).identity
-
-
-def test_which_run_grows():
-    runner, law = FakeRunner(lambda experiment, asked: record(run=mark(str(asked)))), PromptLaw()
-    own = {"prompts": 100, "conditions": [1.0], "grown": True, "starts": 2, "tilted": False}
-    size = built("giannou/fig8", **SIZE | own)
-    stacks = size.stacks(runner, law, True)
-    (_, alone), (_, grown) = runner.asked
-    assert alone["model.layers"] == 1 and "callbacks.growth.every" not in alone
-    assert grown["seeds"] == [0, 1000, 4, 1004] and grown["train.steps"] == 20 and grown["model.layers"] == 3
-    assert grown["callbacks.growth.every"] == grown["optimizer.schedule.every"] == 10
-    assert {*runs_of(stacks)} == {"kappa1_masked_L1", "kappa1_masked_grown"}
-    size.tilted = True
-    for mask in (False, True):
-        size.stacks(runner, law, mask)
-    assert [asked["train.estimator"] for _, asked in runner.asked[3::2]] == ["tilted", "expected"]
-    size.starts = 1
-    assert {*runs_of(size.layernorm(runner, law, [1, 2], 10, grown=True))} == {"kappa1_layernorm_grown"}
-    assert runner.asked[-1][1]["callbacks.growth.first"] == 1 and runner.asked[-1][1]["train.steps"] == 20
 
 
 @pytest.mark.parametrize(("id", "own"), [("fig8", SIZE | {"tilted": False}), ("fig9", ALONE)])

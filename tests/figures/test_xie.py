@@ -23,7 +23,6 @@ from icl.tasks import LinearRegression
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.xie.initial_guess import gd_risk, lost_slope
 from tests.figures.bases import built
-from tests.records import FakeRunner, mark, record
 
 SIZE = {"dim": 3, "context": 5, "seeds": [0, 4]}
 SHORT = {"minibatch_steps": 6, "minibatch_size": 32}
@@ -37,21 +36,6 @@ OWN = {
     "fig5": {**SHORT, **LAST},
 }
 SMALL = {name: built(f"xie/{name}", **SIZE, **settings) for name, settings in OWN.items()}
-
-
-def test_figures_share_their_runs():
-    asked = {}
-    for name, figure in SMALL.items():
-        runner = FakeRunner(lambda experiment, overrides: record(run=mark(overrides)))
-        runner.store = lambda name, *given: name
-        figure.runs(runner)
-        asked[name] = runner.asked
-    assert asked["fig2"][2] == asked["fig3"][1], "four heads, |w*|^2 = 4, on the population risk"
-    assert asked["fig2"][0] == asked["fig1"][1], "one head"
-    assert asked["fig4"][0] == asked["fig4"][2] == asked["fig3"][0], "no guess, whichever is varied"
-    shared = [run for run in asked["fig5"] if run in asked["fig1"]]
-    assert shared == [*asked["fig1"][2:], asked["fig1"][3]], "y_q-LSA, and again for panel (b)"
-    assert len(asked["fig3"]) == 2 and not any("train.batch" in overrides for _, overrides in asked["fig3"])
 
 
 def overrides(size, **squares):
