@@ -20,6 +20,11 @@ class Sample:
     mean: float
     stderr: float
 
+    @classmethod
+    def of(cls, values: Any) -> Sample:
+        """Return that of an array of independent draws."""
+        return cls(float(values.mean()), float(values.std(ddof=1)) / len(values) ** 0.5)
+
 
 def sign(value: Any) -> int | None:
     """Return -1, 0 or 1 where it is certain."""

@@ -201,5 +201,5 @@ MORE_TASKS = Means(
 )
 def test_an_extrapolation_that_its_order_changes_refutes_no_limit(means, formula, verdict):
     measured = Measured()
-    compare(measured, "", means, [0.0] * 4, arb(formula), arb(5), "another limit")
+    compare(measured, "difference", means, [0.0] * 4, arb(formula), arb(5), "another limit")
     assert measured.verdict == verdict

@@ -46,7 +46,7 @@ class MaskFloor(Statement):
         self._transformer(m)
         s_BD = spectra(generator(self.seed, "check"), self.samples, tokens, self.dim) * tokens / n
         least_B = least_by_spectrum(s_BD, n)
-        floor = Sample(float(least_B.mean()), float(least_B.std(ddof=1)) / self.samples**0.5)
+        floor = Sample.of(least_B)
         m.positive("floor", floor, "least loss over d of scalar layers at any depth, without a mask")
         for layers in range(self.layers, DEEPEST + 1):
             masked = masked_risks(self.dim, n, layers)

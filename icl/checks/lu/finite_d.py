@@ -1,12 +1,12 @@
 """lu: the errors' correction of order 1/d, by leaving one prompt out, against simulated pretraining.
 
-C dimensions, T repeats.
+C dimensions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,13 +14,11 @@ from icl.checks.lu.sizes import MAX_DIM, Simulated, means_of
 from icl.checks.statement import Measured, Sample, setting
 from icl.errors import rising
 from icl.models.lu.pretraining import Pretraining
-from icl.random import generator
 from icl.theory.lu.extrapolation import Means
-from icl.theory.lu.leave_one_out import LeaveOneOut
+from icl.theory.lu.leave_one_out import error
 from icl.theory.lu.limits import plotted
 
-EQUATIONS = 40_000  # draws of the features, for the equations' expectations
-REPEATS = 4  # of these, for their standard error
+NODES = 16  # of the equations' rules; what half of them change is taken for their error
 
 
 @dataclass
@@ -30,7 +28,7 @@ class FiniteD(Simulated):
     tau: float = setting(2.0, 1e-4, 20.0, most=100.0, beyond="the draws take days")
     ridge: float = setting(0.001, 1e-6, 10.0)
     dims: Sequence[int] = (12, 16, 24, 32)
-    draws: int = setting(100, 10, 400, most=10**6, beyond="they take days")
+    draws: int = setting(85, 10, 400, most=10**6, beyond="they take days")
 
     where, origin = "this project, beside the limits", "icl"
     title = "The correction of order 1/d"
@@ -46,24 +44,23 @@ class FiniteD(Simulated):
 
     def measure(self, m: Measured) -> None:
         sizes = {d: Pretraining.at(d, self.alpha, np.inf, self.tau, self.rho, self.ridge) for d in self.dims}
-        errors = means_of(self.dims, self.draws, lambda d, rng: sizes[d].errors(rng)[0], self.seed)
-        by_TC = np.array([[self._equations(sizes[d], i) for d in self.dims] for i in range(REPEATS)])
-        equations = Means(self.dims, by_TC.mean(0), by_TC.std(0, ddof=1) / REPEATS**0.5)
-        at_sizes = [plotted(*sizes[d].ratios, self.ridge)[0] for d in self.dims]
-        limits = Means(self.dims, np.array(at_sizes), np.zeros(len(self.dims)))
-        left, whole = coefficient(errors, equations), coefficient(errors, limits)
+        [errors] = means_of(self.dims, self.draws, lambda d, rng: sizes[d].errors(rng)[:1], self.seed)
+        limits_C = np.array([plotted(*at.ratios, self.ridge)[0] for at in sizes.values()])
+        fine_C, coarse_C = (
+            np.array(
+                [error(d, at.examples, at.prompts, self.rho, self.ridge, nodes) for d, at in sizes.items()]
+            )
+            for nodes in (NODES, NODES // 2)
+        )
+        left = coefficient(errors, fine_C, np.abs(fine_C - coarse_C))
+        whole = coefficient(errors, limits_C, 0 * limits_C)
         m.zero("left", left, "coefficient of 1/d of the simulated error less that of the equations")
         m.control("the same coefficient without the equations: of the error less its limit", whole, of="left")
         m.number("coefficient", whole, "coefficient of 1/d of the simulated error less its limit")
 
-    def _equations(self, sizes: Pretraining, repeat: int) -> float:
-        equations = LeaveOneOut(sizes.dim, sizes.examples, sizes.prompts, self.rho, self.ridge)
-        return equations.error(generator(self.seed, "control", repeat), EQUATIONS)
 
-
-def coefficient(errors: Means, other: Means) -> Sample:
+def coefficient(errors: Means, value_C: np.ndarray, unsure_C: np.ndarray) -> Sample:
     """Return the constant of a line in 1/d fitted to d times the difference."""
     dims_C = np.array(errors.dims)
-    both_C = dims_C * np.hypot(errors.stderr_C, other.stderr_C)
-    scaled = replace(errors, mean_C=dims_C * (errors.mean_C - other.mean_C), stderr_C=both_C)
-    return Sample(*scaled.at_infinity(1))
+    both_C = dims_C * np.hypot(errors.stderr_C, unsure_C)
+    return Sample(*Means(errors.dims, dims_C * (errors.mean_C - value_C), both_C).at_infinity(1))

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from flint import arb, fmpq
 
-from icl.checks.lu.sizes import MAX_DIM, Ratios, means_of
+from icl.checks.lu.sizes import MAX_DIM, Ratios
 from icl.checks.statement import Measured, Sample, setting
 from icl.models.lu.pretraining import Pretraining
+from icl.progress import track
+from icl.random import generator
 from icl.theory.lu.limits import Limit, plotted
 from icl.theory.rationals import rational
 
@@ -31,19 +33,14 @@ class Nonmonotone(Ratios):
     quote = "a figure of the published code; the paper's text was not at hand"
     formula = r"\exists \alpha' \lt \alpha:\enspace e_{\text{ICL}}(\alpha') \lt e_{\text{ICL}}(\alpha)"
 
-    @property
-    def _fewer(self) -> list[float]:
-        return [alpha for alpha in GRID if alpha < self.alpha]
-
     def expected(self) -> str:
-        errors = [
-            plotted(alpha, self.kappa, self.tau, self.rho)[0] for alpha in (*self._fewer[::20], self.alpha)
-        ]
+        fewer = [alpha for alpha in GRID if alpha < self.alpha]
+        errors = [plotted(alpha, self.kappa, self.tau, self.rho)[0] for alpha in (*fewer[::20], self.alpha)]
         return "holds" if self.tau != 1 and errors[-1] > min(errors) else "undecided"
 
     def measure(self, m: Measured) -> None:
         limit = Limit.at(self.alpha, self.kappa, self.tau, self.rho)
-        best = best_alpha(limit)
+        best = self._best(limit)
         if best == self.alpha:
             m.undecided("no smaller alpha on a grid has a lower e_ICL; a search may miss one")
         rise = limit.icl - replace(limit, alpha=rational(best)).icl
@@ -53,24 +50,20 @@ class Nonmonotone(Ratios):
             endless = replace(limit, more=fmpq(0), fewer=fmpq(0))
             falls = endless.icl - replace(endless, alpha=rational(best)).icl
             m.control("the same with infinitely many tasks and prompts: e_ICL falls", falls, of="rise")
-            means = means_of([self.dim], self.draws, lambda d, rng: self._rise(d, best, rng), self.seed)
-            risen = Sample(float(means.mean_C[0]), float(means.stderr_C[0]))
-            m.positive("simulated_rise", risen, "same difference of errors after simulated pretraining")
+            ratios = self.kappa, self.tau, self.rho
+            sizes = [Pretraining.at(self.dim, alpha, *ratios) for alpha in (self.alpha, best)]
+            rng, draws = (
+                generator(self.seed, "check", self.dim),
+                track(range(self.draws), "draws", self.draws),
+            )
+            high_T, low_T = np.array([[at.errors(rng)[0] for at in sizes] for _ in draws]).T
+            about = "same difference of errors after simulated pretraining"
+            m.positive("simulated_rise", Sample.of(high_T - low_T), about)
 
-    def _rise(self, dim: int, best: float, rng: np.random.Generator) -> float:
-        """Draw both errors, each from tasks and prompts of its own."""
-        high, low = (
-            Pretraining.at(dim, alpha, self.kappa, self.tau, self.rho).errors(rng)[0]
-            for alpha in (self.alpha, best)
-        )
-        return high - low
+    def _best(self, limit: Limit) -> float:
+        """Return the alpha on a grid, at most that asked, at which e_ICL is least."""
 
+        def error(alpha: float) -> arb:
+            return replace(limit, alpha=rational(alpha)).icl.mid()
 
-def best_alpha(limit: Limit) -> float:
-    """Return the alpha on a grid, at most the limit's, at which e_ICL is least."""
-
-    def error(alpha: float) -> arb:
-        return replace(limit, alpha=rational(alpha)).icl.mid()
-
-    most = float(limit.alpha.p) / float(limit.alpha.q)
-    return min([*(x for x in GRID if x < most), most], key=error)
+        return min([*(alpha for alpha in GRID if alpha < self.alpha), self.alpha], key=error)

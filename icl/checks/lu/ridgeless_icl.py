@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from flint import fmpq
+from flint import arb, fmpq
 
-from icl.checks.lu.sizes import MAX_DIM, Ratios, averaged, compare, means_of
-from icl.checks.statement import Measured, setting
+from icl.checks.lu.sizes import MAX_DIM, Ratios, compare, means_of
+from icl.checks.statement import Measured, Sample, setting
 from icl.errors import InputError, rising
 from icl.models.lu.finite import FiniteRisk, TaskMoments
 from icl.models.lu.pretraining import Pretraining
@@ -27,8 +28,8 @@ class RidgelessIcl(Ratios):
     """n = tau d^2 prompts; dimensions at which pretraining is simulated, and `draws` at the largest."""
 
     tau: float = setting(0.5, 1e-4, 20.0, most=100.0, beyond="the draws take days")
-    dims: Sequence[int] = (16, 24, 32, 48)
-    draws: int = setting(100, 10, 400, most=10**6, beyond="they take days")
+    dims: Sequence[int] = (12, 16, 24, 32, 48)
+    draws: int = setting(46, 10, 400, most=10**6, beyond="they take days")
     ridge: float = setting(0.1, 1e-6, 10.0)
 
     where = "Figures 1 and 2, and the panel with a ridge; formulas of the published code"
@@ -53,53 +54,49 @@ class RidgelessIcl(Ratios):
     def ratios(self) -> tuple[float, float, float, float]:
         return self.alpha, self.kappa, self.tau, self.rho
 
-    def simulated(self) -> list[tuple[Means, list[float]]]:
-        """Return errors after pretraining on new and on old tasks without a ridge, and on new ones with it,
-        of the same draws; of each also what rounding the sizes adds to the formula."""
-        sizes, ridges = {d: Pretraining.at(d, *self.ratios) for d in self.dims}, [0.0, self.ridge]
-        beside: list[dict[int, list[float]]] = [{d: [] for d in self.dims} for _ in ridges]
-
-        def once(d: int, rng: np.random.Generator) -> float:
-            (new, old), (with_ridge, _) = sizes[d].errors_by_ridge(rng, ridges)
-            beside[0][d].append(old)
-            beside[1][d].append(with_ridge)
-            return new
-
-        def formulas(ratios: tuple[float, float, float, float]) -> list[float]:
-            return [*plotted(*ratios), plotted(*ratios, self.ridge)[0]]
-
-        means = [means_of(self.dims, self.draws, once, self.seed), *map(averaged, beside)]
-        asked, at = formulas(self.ratios), [formulas(sizes[d].ratios) for d in self.dims]
-        return [(of, [each[k] - asked[k] for each in at]) for k, of in enumerate(means)]
-
     def measure(self, m: Measured) -> None:
         limit, half = Limit.at(*self.ratios), Limit.at(self.alpha / 2, *self.ratios[1:])
-        at_half = "the formula at half the examples, less the extrapolated error"
-        new, old, ridged = self.simulated()
-        compare(m, "", *new, limit.icl, half.icl, at_half)
-        compare(m, "old_", *old, limit.idg, half.idg, at_half)
+        of_ridge, of_half = (at.errors(at.effective_ridge(rational(self.ridge)))[0] for at in (limit, half))
+        sizes = {d: Pretraining.at(d, *self.ratios) for d in self.dims}
 
-        root = limit.effective_ridge(rational(self.ridge))
-        with_ridge = limit.errors(root)[0]
-        half_ridge = half.errors(half.effective_ridge(rational(self.ridge)))[0]
-        compare(m, "ridge_", *ridged, with_ridge, half_ridge, at_half)
+        def formulas(ratios: tuple[float, float, float, float]) -> np.ndarray:
+            return np.array([*plotted(*ratios), plotted(*ratios, self.ridge)[0]])
+
+        def once(d: int, rng: np.random.Generator) -> list[float]:
+            (new, old), (with_ridge, _) = sizes[d].errors_by_ridge(rng, [0.0, self.ridge])
+            return [new, old, with_ridge]
+
+        means = means_of(self.dims, self.draws, once, self.seed)
+        moves = np.array([formulas(sizes[d].ratios) - formulas(self.ratios) for d in self.dims]).T
+        pairs = (limit.icl, half.icl), (limit.idg, half.idg), (of_ridge, of_half)
+        rows = list(zip(("", "old_", "ridge_"), means, moves, pairs, strict=True))
+        rows.append(self._endless(limit, half))
+        for row, errors, moved, (formula, wrong) in rows:
+            about = "the formula at half the examples, less the extrapolated error"
+            left = compare(m, f"{row}difference", errors, moved, formula, wrong, about)
+            if not row:
+                m.number("formula", formula, "limit of the error on new tasks, by the formula")
+                extrapolated = Sample(float(formula) + left.mean, left.stderr)
+                m.number("extrapolated", extrapolated, "error on new tasks extrapolated to infinitely many d")
         closed = limit.errors(limit.effective_ridge(fmpq(0)))[0] - limit.icl
         about = "formula with a ridge, as the ridge tends to 0, less that without"
         m.zero("ridge_to_zero", closed, about, within=CLOSE)
-        about = "the formula with the ridge asked, less that without"
-        m.control(about, with_ridge - limit.icl, of="ridge_to_zero")
+        m.control(
+            "the formula with the ridge asked, less that without", of_ridge - limit.icl, of="ridge_to_zero"
+        )
 
-        endless, its_half = replace(limit, fewer=fmpq(0)), replace(half, fewer=fmpq(0))
+    def _endless(self, limit: Limit, half: Limit) -> tuple[str, Means, Any, tuple[arb, arb]]:
+        """Return errors of the best weights for tasks that are drawn, those of infinitely many prompts."""
         dims = [2 * d for d in self.dims]
         sizes = {d: Pretraining.at(d, self.alpha, self.kappa, 1.0, self.rho) for d in dims}
         asked = plotted(self.alpha, self.kappa, np.inf, self.rho)[0]
         moves = [plotted(*sizes[d].ratios[:2], np.inf, self.rho)[0] - asked for d in dims]
-        means = means_of(dims, self.draws, lambda d, rng: error_of_best(sizes[d], rng), self.seed)
-        compare(m, "endless_", means, moves, endless.icl, its_half.icl, at_half)
+        [means] = means_of(dims, self.draws, lambda d, rng: [error_of_best(sizes[d], rng)], self.seed)
+        return "endless_", means, moves, (replace(limit, fewer=fmpq(0)).icl, replace(half, fewer=fmpq(0)).icl)
 
 
 def error_of_best(sizes: Pretraining, rng: np.random.Generator) -> float:
-    """Return e_ICL of the best weights for k tasks that are drawn, those of infinitely many prompts."""
+    """Return e_ICL of the best weights for k tasks."""
     w_KD = sizes.draw_tasks(rng, sizes.tasks or 1)
     new, old = TaskMoments.new(sizes.dim, sizes.rho), TaskMoments.of(w_KD, sizes.rho)
     best_DH = FiniteRisk(old, sizes.examples).best()

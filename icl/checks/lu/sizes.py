@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -40,46 +40,41 @@ class Ratios(Simulated):
 
 
 def means_of(
-    dims: Sequence[int], draws: int, once: Callable[[int, np.random.Generator], float], seed: int
-) -> Means:
-    """Average `once(dim, rng)`, `draws` times at the largest d and more often at smaller ones, since an
-    error's standard deviation is about proportional to 1/d."""
-    counts = {d: draws * round((dims[-1] / d) ** 2) for d in dims}
+    dims: Sequence[int], draws: int, once: Callable[[int, np.random.Generator], Sequence[float]], seed: int
+) -> list[Means]:
+    """Average each of the errors `once(dim, rng)`, `draws` times at the largest d and more often at smaller
+    ones, since an error's standard deviation is about proportional to 1/d."""
+    order = [d for d in dims for _ in range(draws * round((dims[-1] / d) ** 2))]
     streams = {d: generator(seed, "check", d) for d in dims}
-    drawn: dict[int, list[float]] = {d: [] for d in dims}
-    order = [d for d in dims for _ in range(counts[d])]
+    drawn: dict[int, list[Sequence[float]]] = {d: [] for d in dims}
     for d in track(order, "draws", len(order)):
         drawn[d].append(once(d, streams[d]))
-    return averaged(drawn)
-
-
-def averaged(drawn: Mapping[int, Sequence[float]]) -> Means:
-    """Return the means of what is drawn at each d, and their standard errors."""
-    errors = [np.std(each, ddof=1) / len(each) ** 0.5 for each in drawn.values()]
-    return Means(list(drawn), np.array([np.mean(each) for each in drawn.values()]), np.array(errors))
+    samples = [[Sample.of(errors_T) for errors_T in np.array(each).T] for each in drawn.values()]
+    return [
+        Means(dims, np.array([one.mean for one in of]), np.array([one.stderr for one in of]))
+        for of in zip(*samples, strict=True)
+    ]
 
 
 def compare(
-    m: Measured, row: str, means: Means, moves: Sequence[float], formula: arb, wrong: arb, control: str
-) -> None:
-    """Require that errors tend to a formula. Sizes are whole numbers: `moves` are the formula at the ratios
-    simulated less that at the ratios asked. Errors refute the formula only where it is off by more than the
-    extrapolation moved the error at the largest d, and by more than the order of the polynomial changes it:
-    else one of higher order may miss."""
+    m: Measured, name: str, means: Means, moves: Sequence[float], formula: arb, wrong: arb, control: str
+) -> Sample:
+    """Require that errors tend to a formula, and return the rest. Sizes are whole numbers: `moves` are the
+    formula at the ratios simulated less that at the ratios asked. Errors refute the formula only where it is
+    off by more than the extrapolation moved the error at the largest d, and by more than the order of the
+    polynomial changes it: else one of higher order may miss."""
     rest = means.minus(moves).minus([float(formula)] * len(moves))
     left = Sample(*rest.at_infinity())
     others = float(rest.mean_C[-1]), rest.at_infinity(ORDER - 1)[0]
     off, unsure = abs(left.mean), max(abs(other - left.mean) for other in others)
-    m.number(f"{row}formula", formula, "limit of the error, by the formula")
-    extrapolated = Sample(float(formula) + left.mean, left.stderr)
-    m.number(f"{row}extrapolated", extrapolated, "error extrapolated to infinitely many d")
-    name, about = f"{row}difference", "error less its formula, extrapolated by a polynomial of order 2 in 1/d"
+    about = "error less its formula, extrapolated by a polynomial of order 2 in 1/d"
     if rest.misfit > QUANTILE or QUANTILE * left.stderr < off <= QUANTILE * left.stderr + unsure:
         m.number(name, left, about)
         m.undecided(
             f"no polynomial of order 2 in 1/d describes the means ({rest.misfit:.3g} standard errors), "
             f"or one of higher order may give the rest of {off:.3g}: take larger dims"
         )
-        return
+        return left
     m.zero(name, left, about)
     m.control(control, Sample(float(wrong - formula) - left.mean, left.stderr), of=name)
+    return left

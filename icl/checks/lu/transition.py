@@ -92,5 +92,4 @@ class Transition(Statement):
 
 def to_nearest(w_TD: np.ndarray, new_ND: np.ndarray) -> Sample:
     """Return the mean square distance of new tasks, all of |w|^2 = d, from the nearest of others over d."""
-    nearest_N = 2 - 2 * (new_ND @ w_TD.T).max(1) / w_TD.shape[1]
-    return Sample(float(nearest_N.mean()), float(nearest_N.std(ddof=1) / len(nearest_N) ** 0.5))
+    return Sample.of(2 - 2 * (new_ND @ w_TD.T).max(1) / w_TD.shape[1])

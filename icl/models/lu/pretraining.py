@@ -23,7 +23,7 @@ from icl.models.lu.finite import FiniteRisk, TaskMoments
 Array = NDArray[np.float64]
 BLOCK = 512  # prompts whose products of pairs are held at a time
 WORTH = 75  # weights over the steps of conjugate gradients, about, from which these cost less
-PRECISION = 1e-10  # of the residual where they end
+PRECISION = 1e-8  # of the residual where they end
 DRAWS, LAWS = ("drawn", "balanced"), ("sphere", "gaussian")
 
 

@@ -4,80 +4,62 @@ A feature vector is x (x) h, so that its leverage z = |x|^2 h^T G h varies from 
 d^(-1/2). Leaving one prompt out, weights see it with the factor 1 / (1 + z); the equations below keep the law
 of z, where the limit has its mean. By symmetry G = diag(g, ..., g, g'), and mean weights are [gamma I, 0].
 
-N draws of h, T nodes of |x|^2.
+N nodes of h, T nodes of |x|^2.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import roots_genlaguerre
+from scipy.linalg import eigh_tridiagonal
 
 Array = NDArray[np.float64]
-NODES, STEPS = 9, 500
+STEPS = 500
 PRECISION = 1e-10
 
 
-@dataclass(frozen=True)
-class LeaveOneOut:
-    """Dimension, examples l, prompts n, noise rho; a ridge lambda above 0 unless n > d (d + 1)."""
+def error(dim: int, examples: int, prompts: int, rho: float, ridge: float, nodes: int) -> float:
+    """Return the mean error for a ridge lambda above 0 unless n > d (d + 1), by rules of so many nodes."""
+    D, rate, s = dim, prompts / dim, 1 + rho
+    weight_N, along_N, parts_N2 = features(dim, examples, rho, nodes)
+    node_T, weight_T = chi_squared(D, nodes)
+    node_T, share = node_T / D, np.array([D, 1.0])
 
-    dim: int
-    examples: int
-    prompts: int
-    rho: float
-    ridge: float
+    def mean_over_x(power: int, below: int) -> Array:
+        """Return E t^power / (1 + t z)^below over t = |x|^2."""
+        return np.asarray((1 + (parts_N2 @ G)[:, None] * node_T) ** -below @ (weight_T * node_T**power))
 
-    def error(self, rng: np.random.Generator, draws: int = 20_000) -> float:
-        """Return the mean error; expectations over h are taken over `draws` draws, as differences from what
-        they are where z is its mean."""
-        D, rate = self.dim, self.prompts / self.dim
-        square_N, last_N, along_N = self._features(rng, draws)
-        s, each = 1 + self.rho, 1 / self.examples
-        means = np.array([D * (s * D * each + 1 + each), (1 + 2 * each) * s**2])  # of |h_1|^2 and h_2^2
-        parts_N2 = np.column_stack([square_N, last_N**2])
-        node_T, weight_T = roots_genlaguerre(NODES, D / 2 - 1)
-        node_T, weight_T = node_T * 2 / D, weight_T / weight_T.sum()
-        share = np.array([D, 1.0])
+    means = weight_N @ parts_N2
+    G = 1 / (rate * means / share / 2 + rate * ridge)
+    for _ in range(STEPS):
+        before, G = G, 1 / (rate * (weight_N * mean_over_x(1, 1)) @ parts_N2 / share + rate * ridge)
+        if np.abs(G / before - 1).max() < PRECISION:
+            break
+    gamma = rate * G[0] * float((weight_N * mean_over_x(1, 1)) @ along_N) / D
+    # T = B / d: the leverages' quadratic form in the test error, fed back by every prompt
+    c_N = mean_over_x(2, 2)
+    feedback = rate * (parts_N2.T * weight_N * c_N) @ parts_N2 / share[:, None]
+    form = np.linalg.solve(np.eye(2) - G[:, None] ** 2 * feedback, G**2 * means / share / D)
+    miss_N = (D - 2 * gamma * along_N + gamma**2 * parts_N2[:, 0]) / D
+    noise_N = (miss_N * c_N + rho * mean_over_x(1, 2)) * (parts_N2 @ form)
+    return float(s + gamma**2 * means[0] / D - 2 * gamma + prompts * weight_N @ noise_N)
 
-        def mean_over_x(power: int, below: int, z_N: Array) -> Array:
-            """Return E t^power / (1 + t z)^below over t = |x|^2."""
-            z_NT = np.atleast_1d(z_N)[:, None] * node_T
-            return np.asarray((1 + z_NT) ** -below @ (weight_T * node_T**power))
 
-        def expected(values_N: Array, at_mean: float, of_N: Array, its_mean: Array | float) -> Array:
-            return np.asarray(at_mean * its_mean + ((values_N - at_mean)[:, None] * of_N).mean(0))
+def features(dim: int, examples: int, rho: float, nodes: int) -> tuple[Array, Array, Array]:
+    """Return weights, <w, h_1>, and |h_1|^2 beside h_2^2, for tasks on the sphere; h_2 is the last entry."""
+    s, (z, weight) = 1 + rho, np.polynomial.hermite_e.hermegauss(nodes)
+    rules = chi_squared(examples, nodes), (z, weight / weight.sum()), chi_squared(dim - 1, nodes)
+    labels_N, z_N, rest_N = (part.ravel() for part in np.meshgrid(*(rule[0] for rule in rules)))
+    weight_N = np.prod([part.ravel() for part in np.meshgrid(*(rule[1] for rule in rules))], 0)
+    along_N = labels_N / dim**0.5 + np.sqrt(labels_N * rho / dim) * z_N
+    square_N = along_N**2 + s * labels_N * rest_N / dim
+    scale = dim / examples
+    parts_N2 = np.column_stack([scale**2 * square_N, (s * labels_N / examples) ** 2])
+    return weight_N, scale * along_N * dim**0.5, parts_N2
 
-        G = 1 / (rate * means / share / 2 + rate * self.ridge)
-        for _ in range(STEPS):
-            z_N, z = parts_N2 @ G, float(means @ G)
-            alpha_N, alpha = mean_over_x(1, 1, z_N), float(mean_over_x(1, 1, np.array([z]))[0])
-            before, G = G, 1 / (rate * expected(alpha_N, alpha, parts_N2, means) / share + rate * self.ridge)
-            if np.abs(G / before - 1).max() < PRECISION:
-                break
-        z_N, z = parts_N2 @ G, float(means @ G)
-        alpha_N, alpha = mean_over_x(1, 1, z_N), float(mean_over_x(1, 1, np.array([z]))[0])
-        gamma = rate * G[0] * float(expected(alpha_N, alpha, along_N[:, None], D)[0]) / D
-        # T = B / d: the leverages' quadratic form in the test error, fed back by every prompt
-        c_N = mean_over_x(2, 2, z_N)
-        products_N4 = (parts_N2[:, :, None] * parts_N2[:, None]).reshape(draws, 4)
-        feedback = rate * (c_N[:, None] * products_N4).mean(0).reshape(2, 2) / share[:, None]
-        form = np.linalg.solve(np.eye(2) - G[:, None] ** 2 * feedback, G**2 * means / share / D)
-        form_N = parts_N2 @ form
-        miss_N = (D - 2 * gamma * along_N + gamma**2 * square_N) / D
-        noise_N = mean_over_x(1, 2, z_N)
-        variance = self.prompts * float(((miss_N * c_N + self.rho * noise_N) * form_N).mean())
-        return s + gamma**2 * means[0] / D - 2 * gamma + variance
 
-    def _features(self, rng: np.random.Generator, draws: int) -> tuple[Array, Array, Array]:
-        """Draw |h_1|^2, h_2 and <w, h_1> for tasks on the sphere; h_2 is the last entry of h."""
-        D, s = self.dim, 1 + self.rho
-        labels_N = s * rng.chisquare(self.examples, draws)
-        along_N = labels_N / (s * D**0.5) + np.sqrt(labels_N * self.rho / (s * D)) * rng.standard_normal(
-            draws
-        )
-        across_N = labels_N / D * (rng.chisquare(D - 1, draws) if D > 1 else 0.0)
-        scale = D / self.examples
-        return scale**2 * (along_N**2 + across_N), labels_N / self.examples, scale * along_N * D**0.5
+def chi_squared(freedom: int, nodes: int) -> tuple[Array, Array]:
+    """Return Gauss's rule for chi^2, by the recursion of Laguerre's polynomials."""
+    k = np.arange(nodes)
+    node_T, vectors = eigh_tridiagonal(4 * k + freedom, np.sqrt(2 * k[1:] * (2 * k[1:] + freedom - 2)))
+    return node_T, vectors[0] ** 2
