@@ -79,14 +79,11 @@ def test_figure_3_on_s(trained, monkeypatch):
     law, figure = law_of(10), built("ahn/fig3", starts=16, batches=2)
     ends = [on_s(law, [-size * a for a in A_SCALARS], [size * b for b in B_SCALARS]) for size in (1.0, 0.2)]
     exact, tame = (exact_of(figure, trained(law, end, str(i))) for i, end in enumerate(ends))
-    beta_L = np.multiply(A_SCALARS[:2], B_SCALARS)
-    assert np.allclose(exact["a_RL"], A_SCALARS) and np.allclose(exact["beta_RL"], beta_L)
-    family = InvariantRisk(5, 10, 3, with_b=True)
-    assert np.allclose(exact["risk_on_s_R"], family.value(A_SCALARS, beta_L.tolist()))
-    assert np.allclose(exact["plain_batch_RK"], exact["plain_projected_batch_RK"], rtol=1e-6)
-    assert exact["lower_bound"] <= exact["best_risk"] == exact["minima_M"][0]
-    assert np.allclose(tame["plain_batch_RK"].mean(1), tame["risk_on_s_R"], rtol=0.1)
-    assert (np.abs(tame["risk_R"] - tame["risk_on_s_R"]) < 5 * tame["risk_stderr_R"]).all()
+    assert np.allclose(exact["a_RL"], A_SCALARS) and exact["lower_bound"] <= exact["best_risk"]
+    a_L, b_L = 0.2 * np.array(A_SCALARS), 0.2 * np.array(B_SCALARS)
+    risk = InvariantRisk(5, 10, 3, with_b=True).value(a_L.tolist(), (a_L[:2] * b_L).tolist())
+    assert np.allclose(tame["plain_projected_batch_RK"].mean(1), risk, rtol=0.1)
+    assert (np.abs(tame["risk_R"] - risk) < 5 * tame["risk_stderr_R"]).all()
 
 
 def test_figure_3_shows_all_steps_and_says_where_training_ended():

@@ -51,7 +51,7 @@ def test_training_is_compared_with_the_saddle_and_the_minimum(monkeypatch):
     A_RLDD = steps.best * np.linalg.inv(sigma)[None, None]
     run = record(law=law, transformer=model, weights={"A": A_RLDD}, run=mark(3, [0]))
     monkeypatch.setattr("icl.figures.looped.fig3.restored", lambda run: run)
-    exact = Fig3(300).runs(FakeRunner(lambda *asked: run))["exact"].weights
+    exact = Fig3(descent_steps=300).runs(FakeRunner(lambda *asked: run))["exact"].weights
     assert exact["scalar_risk"] == pytest.approx(steps.least_risk)
     assert exact["trained_risk_R"] == pytest.approx([steps.least_risk])
     assert exact["scalar_risk_T"][-1] == pytest.approx(steps.least_risk)

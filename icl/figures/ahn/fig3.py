@@ -96,19 +96,13 @@ class Fig3(TrainingSettings, Figure):
         family = InvariantRisk(law.dim, self.context, layers, with_b=True)
         minima = family.minimise(generator(0, "search"), self.starts)
         projected = plain_run.with_weights(trained.project_on_s(plain))
-        a_RL, beta_RL = trained.projection_scalars(run)
         return {
             "null_risk": np.array(float(law.dim)),  # E (w.x)^2 = tr(Sigma_w Sigma)
             "best_risk": np.array(minima[0].risk),
             "without_b": np.array(InvariantRisk(law.dim, self.context, layers).optimum().risk),
             "lower_bound": np.array(float(family.lower_bound())),
-            "a_RL": a_RL,
-            "beta_RL": beta_RL,
-            "risk_on_s_R": _risk_on_s(family, run),
-            "minima_M": np.array([minimum.risk for minimum in minima]),
+            "a_RL": trained.projection_scalars(run)[0],
             **_batch_losses(trained_run, law, seeds, self.batches),
-            "plain_risk_on_s_R": _risk_on_s(family, plain),
-            "plain_batch_RK": self._batches(plain_run.transformer, law, seeds),
             "plain_projected_batch_RK": self._batches(projected, law, seeds),
             "white_RLDD": trained.whiten(run),
             "dist_inverse_R": trained.distances_of_inverse(run),
@@ -175,9 +169,10 @@ class Fig3(TrainingSettings, Figure):
         red_RL = np.stack([metric(run, f"dist_plain_A{i}")[1][:, -1] for i in range(layers)], axis=1)
         risk_R, half_R = arrays["risk_R"], QUANTILE * arrays["risk_stderr_R"]
         best, bound, without_b = (float(arrays[name]) for name in ("best_risk", "lower_bound", "without_b"))
-        nearest_R = np.abs(np.log(arrays["risk_on_s_R"][:, None] / arrays["minima_M"])).argmin(1)
-        batch_RK = arrays["plain_batch_RK"]
-        ratio_R = arrays["plain_risk_on_s_R"] / np.median(arrays["plain_projected_batch_RK"], axis=1)
+        risk_on_s_R = metric(run, "risk_on_s")[1][:, -1]
+        ratio_R = metric(records["plain"], "risk_on_s")[1][:, -1] / np.median(
+            arrays["plain_projected_batch_RK"], axis=1
+        )
         claims = [
             Claim.of(
                 "Dist(B_l, I) and Dist(Sigma^1/2 A_l Sigma^1/2, I) fall ('appears to be decreasing to 0', "
@@ -208,13 +203,10 @@ class Fig3(TrainingSettings, Figure):
                         str(seed): {
                             "at the weights": float(risk_R[r]),
                             "standard error": float(arrays["risk_stderr_R"][r]),
-                            "projected on S": float(arrays["risk_on_s_R"][r]),
-                            "nearest minimum on S": float(arrays["minima_M"][nearest_R[r]]),
-                            "its rank": int(nearest_R[r]) + 1,
+                            "projected on S": float(risk_on_s_R[r]),
                         }
                         for r, seed in enumerate(seeds)
                     },
-                    "minima found on S": len(arrays["minima_M"]),
                 },
                 sampled(risk_R, half_R).below(without_b, "below in every seed, 99.9 % interval"),
                 at_paper="fails",
@@ -227,8 +219,6 @@ class Fig3(TrainingSettings, Figure):
                 {
                     "ratio by seed": dict(zip(map(str, seeds), ratio_R.tolist(), strict=True)),
                     "loss of the training prompts": float(metric(records["plain"], "loss")[1][:, -1].mean()),
-                    "at the weights themselves the median fresh batch": float(np.median(batch_RK)),
-                    "least and largest": [float(batch_RK.min()), float(batch_RK.max())],
                 },
                 sampled(ratio_R.max()).above(2.0, "ratio above 2 in at least one seed"),
                 remarks=[
@@ -314,11 +304,6 @@ def multiples_of_identity(what: str, letter: str, M_RLDD: np.ndarray, seeds: Seq
 
 def from_identity(M_RLDD: np.ndarray) -> np.ndarray:
     return distance_to_identity(torch.from_numpy(M_RLDD)).numpy()
-
-
-def _risk_on_s(family: InvariantRisk, run: RunRecord) -> np.ndarray:
-    scalars_RLL = zip(*(scalars.tolist() for scalars in trained.projection_scalars(run)), strict=True)
-    return np.array([family.value(a_L, beta_L) for a_L, beta_L in scalars_RLL])
 
 
 def _batch_losses(

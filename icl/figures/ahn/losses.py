@@ -11,7 +11,7 @@ middle and high end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -173,14 +173,13 @@ class LossComparison(Figure):
                 f"median ratio of losses below 1 in every replica, {LEVEL:.1%} sign interval (largest shown)",
             ),
         }[measure]
-        return Claim(
+        return self._below(
             f"{SAID[first]} < {SAID[second]} {self._at(values)}, {measure} over the same contexts",
-            self._largest(values, lambda x: losses.of(name, x)[:, 1]),
+            {x: losses.of(name, x) for x in values},
+            bound,
             said,
-            below(np.concatenate([losses.of(name, x) for x in values]), bound),
             trained=first in ("trained", "plain"),
             whose="paper" if measure == "mean" else "project",
-            kind="sampled",
         )
 
     def claim_share_left(self, losses: Losses, values: Sequence[int]) -> Claim:
@@ -199,27 +198,22 @@ class LossComparison(Figure):
             left_RI: Array = (below_pgd_RI + searched_R - best_R) / (pgd_R - best_R)
             return left_RI
 
-        return Claim(
+        return self._below(
             f"Training ends near the best point known on S {self._at(values)}",
-            self._largest(values, lambda x: share(x)[:, 1]),
+            {x: share(x) for x in values},
+            NEAR,
             "mean loss above the best point's, as a share of what PGD's exact optimum is above it: below "
             f"{NEAR:g} in every replica, {LEVEL:.1%} interval by the paired difference to PGD (largest "
             "shown)",
-            below(np.concatenate([share(x) for x in values]), NEAR),
-            whose="project",
-            kind="sampled",
         )
 
     def claim_near_best(self, losses: Losses, values: Sequence[int]) -> Claim:
         """Claim that the trained stack's risk is near that of the best point known on S."""
-        interval_XI = np.array([losses.over_best(x) for x in values])
-        return Claim(
+        return self._below(
             f"Training ends near the best point known on S {self._at(values)}, in the mean over seeds",
-            self._largest(values, lambda x: interval_XI[values.index(x), 1]),
+            {x: np.array([losses.over_best(x)]) for x in values},
+            NEAR_BEST,
             f"mean loss below {NEAR_BEST:g} times the exact risk of the best point, {LEVEL:.1%} interval",
-            below(interval_XI, NEAR_BEST),
-            whose="project",
-            kind="sampled",
         )
 
     def claim_missed_tail(self, losses: Losses, values: Sequence[int]) -> Claim:
@@ -230,13 +224,13 @@ class LossComparison(Figure):
         1/k.
         """
         over_R = losses["mean_plain"] / losses["exact_pgd_optimum"]
-        counted_R = np.isin(losses[self.varied], values)
+        counted_R = np.isin(losses.x_R, values)
         certain = (1 - LEVEL) / counted_R.sum()  # of the mean, with LEVEL for all replicas together
         is_better = below(losses["difference_plain_pgd_steps"][counted_R], 0) == "holds"
         return Claim(
             "Trained on plain batches of this size, (11) can have a larger mean loss than PGD: the batches "
             "lack the rare prompts that dominate the mean",
-            self._largest(values, lambda x: over_R[losses[self.varied] == x]),
+            {f"{self.letter}={x}": float(over_R[losses.x_R == x].max()) for x in values},
             f"{certain:.1g} of some replica's mean above PGD's exact optimum: Markov's inequality at "
             f"{LEVEL:.1%} for all replicas together (largest shown)",
             "holds" if (certain * over_R[counted_R] > 1).any() else "fails" if is_better else "undecided",
@@ -272,8 +266,13 @@ class LossComparison(Figure):
     def _at(self, values: Sequence[int]) -> str:
         return f"at {self.letter} = {', '.join(map(str, values))}"
 
-    def _largest(self, values: Sequence[int], of: Callable[[int], Array]) -> dict[str, float]:
-        return {f"{self.letter}={x}": float(np.max(of(x))) for x in values}
+    def _below(
+        self, claim: str, intervals: Mapping[int, Array], bound: float, said: str, **more: Any
+    ) -> Claim:
+        """Claim that all intervals (R, I) at each value are below the bound; the largest are shown."""
+        measured = {f"{self.letter}={x}": float(found_RI[:, 1].max()) for x, found_RI in intervals.items()}
+        verdict = below(np.concatenate([*intervals.values()]), bound)
+        return Claim(claim, measured, said, verdict, kind="sampled", **{"whose": "project"} | more)
 
 
 class Losses(dict[str, Array]):

@@ -275,8 +275,8 @@ class Losses(Regression):
         super().__post_init__()
         whole(f"{KEY}.prompts", self.prompts, 100, 10**6)
 
-    def law(self, law: PromptLaw, constant: bool = False) -> ConditionedRegressionLaw:
-        return ConditionedRegression(self.dim, self.context, **law.settings, constant=constant).law([0])
+    def law(self, law: PromptLaw, R: int = 1, constant: bool = False) -> ConditionedRegressionLaw:
+        return ConditionedRegression(self.dim, self.context, **law.settings, constant=constant).law([0] * R)
 
     def baselines(self, runner: Runner, law: PromptLaw, masks: Sequence[bool]) -> RunRecord:
         """Return Newton's losses, and the best points of the family with and without a mask."""
@@ -325,26 +325,18 @@ class Losses(Regression):
 
     def prompt_losses(self, model: Any, R: int, law: PromptLaw, prompts: int) -> np.ndarray:
         """Squared errors over d, (R, B), on prompts that are the same for every seed and every model."""
-        of = self.law(law, constant=getattr(model.parametrization, "reads_constant", False))
+        of = self.law(law, R, getattr(model.parametrization, "reads_constant", False))
         draw = of.gram_prompts if model.path == "gram" else of.token_prompts
-        rng = generator(EVALUATED, "eval")
-        counts = [min(CHUNK, prompts - start) for start in range(0, prompts, CHUNK)]
-        return np.concatenate([losses_on(draw([rng], count), model, R, self.dim) for count in counts], 1)
+        rngs, found = [generator(EVALUATED, "eval") for _ in range(R)], []
+        with torch.no_grad():
+            for start in range(0, prompts, CHUNK):
+                prompt = draw(rngs, min(CHUNK, prompts - start))
+                found.append((model.predict(prompt) - prompt.target_RB).square() / self.dim)
+        return torch.cat(found, 1).numpy()
 
     def family(self, known: Arrays, mask: str, depth: int) -> Value:
         at = self.layers.index(depth)
         return Value(float(known[f"family_{mask}_risk_L"][at]), float(known[f"family_{mask}_error_L"][at]))
-
-
-def losses_on(drawn: Any, model: Any, R: int, dim: int) -> np.ndarray:
-    """Return the losses of R replicas, each on the same prompts."""
-    given = {field.name: getattr(drawn, field.name) for field in dataclasses.fields(drawn)}
-    shared = {k: v.expand(R, *v.shape[1:]) for k, v in given.items() if isinstance(v, torch.Tensor)}
-    if given.get("context_R") is not None:
-        shared["context_R"] = given["context_R"] * R
-    prompt = dataclasses.replace(drawn, **shared)
-    with torch.no_grad():
-        return (model.predict(prompt) - prompt.target_RB).square().numpy() / dim
 
 
 def mean_and_error(name: str, loss_XB: np.ndarray) -> dict[str, np.ndarray]:

@@ -5,8 +5,7 @@ T steps, D = 2 covariates, R seeds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,27 +25,21 @@ from icl.theory.looped.search import best_rotation
 from icl.training.load import restored
 
 
-class Fig3(Figure):
+@dataclass(eq=False, kw_only=True)
+class Fig3(TrainingSettings, Figure):
     """Records: `run`, the trained seeds, and `exact`, what they are compared with."""
 
+    dim: int | None = 2
+    descent_steps: int
     layout = Layout("abcd", (1.95, 2.0))
 
-    def __init__(
-        self,
-        descent_steps: int,
-        layers: int | None = None,
-        context: int | None = None,
-        seeds: Sequence[int] | None = None,
-        steps: int | None = None,
-        lr: float | None = None,
-        covariance: Any = None,
-    ) -> None:
-        self.steps = whole("figure.descent_steps", descent_steps, 1)
-        self.training = TrainingSettings(layers, 2, context, seeds, steps, lr, covariance)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("figure.descent_steps", self.descent_steps, 1)
 
     def runs(self, runner: Runner) -> Records:
-        run = runner.train("looped/shared", self.training.overrides())
-        science = {"of": run.content_id, "steps": self.steps, "seeds": run.run["seeds"]}
+        run = runner.train("looped/shared", self.overrides())
+        science = {"of": run.content_id, "steps": self.descent_steps, "seeds": run.run["seeds"]}
         return {"run": run, "exact": runner.store("looped/training", science, lambda: self._exact(run))}
 
     def _exact(self, run: RunRecord) -> dict[str, np.ndarray]:
@@ -69,8 +62,8 @@ class Fig3(Figure):
             "trained_risk_R": np.array([rule.with_gradient(A_DD)[0] for A_DD in white_RDD]),
             "real_RD": eigenvalues_RD.real,
             "imag_RD": eigenvalues_RD.imag,
-            "random_risk_T": descend(rule, random_DD, self.steps)[1],
-            "scalar_risk_T": descend(rule, 0.01 * np.eye(2), self.steps)[1],
+            "random_risk_T": descend(rule, random_DD, self.descent_steps)[1],
+            "scalar_risk_T": descend(rule, 0.01 * np.eye(2), self.descent_steps)[1],
         }
 
     def draw(self, panels: Panels, records: Records) -> None:

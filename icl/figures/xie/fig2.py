@@ -36,11 +36,10 @@ class Fig2(Swept):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.heads = sorted(different("heads", self.heads, 1, MAX_HEADS, least=2))
-        self.minibatch_heads = sorted(
-            different("minibatch_heads", self.minibatch_heads, 1, MAX_HEADS, least=0)
-        )
         real(f"{KEY}.squared_norm", self.squared_norm, 0)
+
+    def checked(self, name: str, values: Any, least: int) -> list[int]:
+        return sorted(different(name, values, 1, MAX_HEADS, least=least))
 
     def train(self, runner: Runner, value: int, **how: Any) -> RunRecord:
         return self.lsa(runner, value, prior=self.squared_norm, **how)

@@ -12,7 +12,7 @@ from icl.figures.figure import Layout, Panels, Records
 from icl.figures.runner import Runner
 from icl.figures.style import BLUE, exact_curve, exact_line, points
 from icl.figures.training import KEY
-from icl.figures.xie.runs import MAX_HEADS, Swept, ends_at, excess_by, linear, squares
+from icl.figures.xie.runs import MAX_HEADS, Swept, ends_at, excess_by, linear
 from icl.runs.record import RunRecord
 
 
@@ -30,10 +30,6 @@ class Fig3(Swept):
     def __post_init__(self) -> None:
         super().__post_init__()
         whole(f"{KEY}.heads", self.heads, 1, MAX_HEADS)
-        self.squared_norms = squares("squared_norms", self.squared_norms, least=2)
-        self.minibatch_squared_norms = squares(
-            "minibatch_squared_norms", self.minibatch_squared_norms, least=0
-        )
 
     def train(self, runner: Runner, value: float, **how: Any) -> RunRecord:
         return self.lsa(runner, self.heads, prior=value, **how)

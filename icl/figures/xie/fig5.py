@@ -19,7 +19,7 @@ from icl.figures.figure import Layout, Panels, Records
 from icl.figures.runner import Runner
 from icl.figures.style import BLUE, GREEN, RED, exact_line, quantiles, step_axis
 from icl.figures.training import KEY
-from icl.figures.xie.runs import Arrays, Swept, ends_at, excess_by, identity, squares
+from icl.figures.xie.runs import Arrays, Swept, ends_at, excess_by, identity
 from icl.models import LinearTransformer
 from icl.models.batched import batch_last
 from icl.models.gram import stack_output
@@ -45,14 +45,10 @@ class Fig5(Swept):
     prompts: int
 
     layout = Layout(("a", "b", "c"), (2.6, 2.2))
-    id, run_name, values, array = "fig5", "w*^2=", "squared_norms", "squared_X"
+    id, run_name, values, array, least = "fig5", "w*^2=", "squared_norms", "squared_X", 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.squared_norms = squares("squared_norms", self.squared_norms)
-        self.minibatch_squared_norms = squares(
-            "minibatch_squared_norms", self.minibatch_squared_norms, least=0
-        )
         real(f"{KEY}.alignment_squared_norm", self.alignment_squared_norm, 0)
         whole(f"{KEY}.prompts", self.prompts, 2)
 

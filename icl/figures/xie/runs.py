@@ -112,11 +112,18 @@ class Swept(Sized):
     run_name: ClassVar[str]  # before a value
     values: ClassVar[str]  # the setting
     array: ClassVar[str]  # of its values
+    least: ClassVar[int] = 2  # of them
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for name, least in ((self.values, self.least), (f"minibatch_{self.values}", 0)):
+            setattr(self, name, self.checked(name, getattr(self, name), least=least))
         whole(f"{KEY}.minibatch_steps", self.minibatch_steps, 1)
         whole(f"{KEY}.minibatch_size", self.minibatch_size, 1)
+
+    def checked(self, name: str, values: Any, least: int) -> list[Any]:
+        """Return values of the setting, squares unless a figure has others, in ascending order."""
+        return squares(name, values, least=least)
 
     @abstractmethod
     def train(self, runner: Runner, value: Any, **how: Any) -> RunRecord:
