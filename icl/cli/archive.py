@@ -22,7 +22,8 @@ _RUN = (*DATA_FILES, "run.json")
 def command(args: Sequence[str]) -> int:
     asked = read_arguments(args)
     if len(asked.others) != 1 or "=" in asked.others[0]:
-        raise InputError("archive: takes a folder, such as icl archive kept, format= and paths.outputs=")
+        given = " ".join(["archive", *asked.others])
+        raise InputError(f"{given}: takes one folder, such as icl archive kept")
     document = write_archive(Path(asked.others[0]).expanduser().absolute(), asked.outputs)
     size = size_in_words(document["bytes"])
     text = f"{document['folder']}: {len(document['files'])} files, {size}, {len(document['new'])} records new"

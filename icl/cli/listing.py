@@ -34,13 +34,17 @@ def command(args: Sequence[str]) -> int:
 
 
 def _named(document: Listing, asked: Arguments) -> Listing:
-    """Return what has one of these names, with its results, or is of one of these papers."""
+    """Return what has one of these names, with its results, or is of one of these papers or kinds."""
     names = [one.rpartition("=")[2] for one in asked.others]
-    known = [str(item[key]) for items in document.values() for item in items for key in ("id", "paper")]
+    of_items = [str(item[key]) for items in document.values() for item in items for key in ("id", "paper")]
+    known = [*document, *of_items]
     for name in names:
         if name not in known:
             raise InputError(f"{name}: no such check, experiment, figure or paper{nearest(name, known)}")
-    return {kind: [i for i in items if {i["id"], i["paper"]} & {*names}] for kind, items in document.items()}
+    return {
+        kind: [item for item in items if {kind, item["id"], item["paper"]} & {*names}]
+        for kind, items in document.items()
+    }
 
 
 def _show(document: Listing, whole: bool) -> None:

@@ -38,7 +38,9 @@ BESIDE = {"optimizer.schedule": "schedule", "check.weights": "weights", "check.e
 HABITS = {  # of other applications of Hydra and Lightning
     "ckpt_path": "the same command resumes an interrupted run",
     "test": "icl check judges the weights of a run: check.weights=RUN",
-    **dict.fromkeys(("max_epochs", "max_steps"), "train.steps=N is the length of training"),
+    "heads": "model=multihead has heads",
+    "early_stopping": "callbacks=[default,early_stopping] adds it",
+    **dict.fromkeys(("epochs", "max_epochs", "max_steps"), "train.steps=N is the length of training"),
 }
 ERRORS = (HydraException, OmegaConfBaseException, YAMLError)
 _UNKNOWN = r"Could not (?:override|append|delete)[^']*'?([\w/@.]+)'?|Key '([^']+)' is not in struct"
