@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from icl.errors import real, reals, whole
-from icl.tasks.conditioned_regression import MAX_DIM, ConditionedRegressionLaw, OfLaw
+from icl.errors import real, reals
+from icl.tasks.conditioned_regression import ConditionedRegression, ConditionedRegressionLaw, Expected
 from icl.tasks.law import Draw, Estimator, Generators, Model
 
 
-class RotatedRegression:
+class RotatedRegression(ConditionedRegression):
     """The task as a user states it: Lambda and Omega, or the exponents of a power law."""
 
     def __init__(
@@ -35,8 +35,7 @@ class RotatedRegression:
         label_noise: float = 0.0,
         prefix: str = "task",
     ) -> None:
-        self.dim = whole(f"{prefix}.dim", dim, 1, MAX_DIM)
-        self.context = whole(f"{prefix}.context", context, 1)
+        super().__init__(dim, context, label_noise=label_noise, prefix=prefix)
         nu, beta = real(f"{prefix}.nu", nu, 0), real(f"{prefix}.beta", beta, 0)
         k_D = np.arange(1.0, self.dim + 1)
         given = (k_D**-nu).tolist() if eigenvalues is None else eigenvalues
@@ -45,21 +44,11 @@ class RotatedRegression:
         omega_D = self.dim * share_D / share_D.sum() / np.array(self.eigenvalues)
         given = omega_D.tolist() if task_eigenvalues is None else task_eigenvalues
         self.task_eigenvalues = reals(f"{prefix}.task_eigenvalues", given, self.dim, 0)
-        self.label_noise = real(f"{prefix}.label_noise", label_noise, 0)
 
     def law(self, seeds: Sequence[int]) -> RotatedRegressionLaw:
-        return RotatedRegressionLaw(
-            dim=self.dim,
-            context_R=(self.context,) * len(seeds),
-            condition=np.inf,  # not 1, where no basis is drawn
-            largest=(max(self.eigenvalues),) * 2,
-            shared=False,
-            label_noise=self.label_noise,
-            constant=False,
-            active=self.dim,
-            lambda_D=tuple(self.eigenvalues),
-            omega_D=tuple(self.task_eigenvalues),
-        )
+        spectra = {"lambda_D": tuple(self.eigenvalues), "omega_D": tuple(self.task_eigenvalues)}
+        given = {**vars(super().law(seeds)), "condition": np.inf}  # at 1 no basis is drawn
+        return RotatedRegressionLaw(**given, **spectra)
 
 
 @dataclass(frozen=True)
@@ -89,12 +78,8 @@ class RotatedRegressionLaw(ConditionedRegressionLaw):
         return offered
 
 
-class RotatedContexts(OfLaw):
+class RotatedContexts(Expected):
     """Only the contexts are sampled, task and query integrated out: for sparse layers."""
-
-    def __init__(self, law: RotatedRegressionLaw) -> None:
-        super().__init__()
-        self.law = law
 
     def draw(self, generators: Generators, batch: int) -> Draw:
         gram_RBPP, F_RBDD, _ = self.law.gram_tasks(generators, batch)

@@ -6,7 +6,8 @@ from flint import fmpq
 
 from icl.checks.depth.settings import OWN, Separate
 from icl.checks.statement import Measured
-from icl.theory.depth.steps import X, error, second, span, wishart
+from icl.theory.calculus import hessian
+from icl.theory.depth.steps import X, error, risk, span, wishart
 from icl.theory.roots import real_roots
 from icl.theory.wishart import best_polynomial, mean_trace
 
@@ -26,15 +27,17 @@ class BalanceIsSaddle(Separate):
         L, g = self.layers, fmpq(2, 3)
         moments = wishart(self.dim, self.context, 2 * L + 3)
         for name, rest in (("all", [g] * (L - 2)), ("two", [fmpq(k + 1, L + 3) for k in range(L - 2)])):
-            same, other = (second(moments, [g, g, *rest], 0, k) for k in (0, 1))
+            curves = hessian(lambda *steps: risk(moments, steps), [g, g, *rest])
+            split = curves[0, 0] - curves[0, 1]
             formula, longer = (
                 mean_trace(moments, X**2 * error([*some, g, *rest]) ** 2) for some in ([], [g])
             )
-            m.zero(name, same - other + 2 * formula, f"f_11 - f_12 plus twice the formula, {name} equal")
-            m.control("the formula with one factor more", same - other + 2 * longer, of=name)
-            m.positive(f"{name}_descent", other - same, f"f_12 - f_11, {name} equal")
-        none = [second(moments, [fmpq(0)] * L, 0, k) for k in (0, 1)]
-        m.control("minus the curvature along (1, 1) where all steps are 0", -sum(none), of="all_descent")
+            m.zero(name, split + 2 * formula, f"f_11 - f_12 plus twice the formula, {name} equal")
+            m.control("the formula with one factor more", split + 2 * longer, of=name)
+            m.positive(f"{name}_descent", -split, f"f_12 - f_11, {name} equal")
+        none = hessian(lambda *steps: risk(moments, steps), [0] * L)
+        along = -none[0, 0] - none[0, 1]
+        m.control("minus the curvature along (1, 1) where all steps are 0", along, of="all_descent")
         steps = [fmpq(k + 1, k + 3) for k in range(L)]
         m.zero("span", span(steps) - L, "dimension of all factors but one, at different steps, less L")
         m.control("the same where two steps are equal", span([steps[0], *steps[:-1]]) - L, of="span")
@@ -42,6 +45,5 @@ class BalanceIsSaddle(Separate):
             q, _ = best_polynomial(moments, L)
             slopes = [mean_trace(moments, q * X**j) for j in range(1, L + 1)]
             m.zero("optimal", slopes, "E lambda^j q, j = 1 .. L, at the best polynomial")
-            best = [1 / root for root in reversed(real_roots(q)) if root > 0]
-            m.zero("missing", L - len(best), "L less the different positive roots of q")
-            m.number("steps", best, "the best steps")
+            missing = L - sum(1 for root in real_roots(q) if root > 0)
+            m.zero("missing", missing, "L less the different positive roots of q")

@@ -7,8 +7,9 @@ from flint import fmpq
 
 from icl.checks.depth.settings import OWN, Exponent
 from icl.checks.statement import Measured, setting
+from icl.theory.calculus import gradient
 from icl.theory.depth.flow import Spectrum
-from icl.theory.depth.steps import X, error, shared, slope
+from icl.theory.depth.steps import X, error, risk, shared
 from icl.theory.roots import least
 from icl.theory.wishart import best_polynomial, mean_trace
 
@@ -27,20 +28,18 @@ class FlowLeavesBalance(Exponent):
     )
 
     def measure(self, m: Measured) -> None:
-        L, spectrum = self.layers, Spectrum.power(self.nu, self.beta, self.dim).normalised()
-        moments = spectrum.moments(2 * L + 2)
-        for name, step in (("near", fmpq(1, 10**6)), ("far", fmpq(1, 2))):
-            steps = [(1 + k * step) / 10 for k in range(L)]
-            slopes = [slope(moments, steps, k) for k in range(L)]
-            off, longer = [], []
-            for one, other in combinations(range(L), 2):
-                rest = error([g for k, g in enumerate(steps) if k not in (one, other)])
-                rate = X**2 * error(steps) * rest
-                apart = (slopes[one] - slopes[other]) / (steps[one] - steps[other])
-                off.append(apart + 2 * mean_trace(moments, rate))
-                longer.append(apart + 2 * mean_trace(moments, rate * error(steps[:1])))
-            m.zero(name, off, f"differences of slopes over those of steps plus twice the formula, {name}")
-            m.control("the formula with one factor more", min(map(abs, longer)), of=name)
+        L = self.layers
+        moments = Spectrum.power(self.nu, self.beta, self.dim).moments(2 * L + 2)
+        steps, off, longer = [fmpq(k + 1, 10**6) + fmpq(1, 2) for k in range(L)], [], []
+        slopes = gradient(lambda *g: risk(moments, g), steps)
+        for one, other in combinations(range(L), 2):
+            rest = error([g for k, g in enumerate(steps) if k not in (one, other)])
+            rate = X**2 * error(steps) * rest
+            apart = (slopes[one] - slopes[other]) / (steps[one] - steps[other])
+            off.append(apart + 2 * mean_trace(moments, rate))
+            longer.append(apart + 2 * mean_trace(moments, rate * error(steps[:1])))
+        m.zero("rates", off, "slopes' differences over the steps' plus twice the formula, each pair")
+        m.control("the formula with one factor more", min(map(abs, longer)), of="rates")
         tied, alone = least(shared(moments, L))[1], best_polynomial(moments, 1)[1]
         separate = best_polynomial(moments, L)[1]
         m.positive("fall", tied - separate, "least risk of shared layers less that of separate ones")

@@ -14,7 +14,8 @@ class FsExponent(Exponent):
         "The loss sum_k omega_k lambda_k / (1 + 4 omega_k lambda_k^3 t) is ~ t^(-beta / (nu + nu beta + 1))."
     )
     quote = (
-        '"the ICL loss scales as a powerlaw in pretraining time" t^(-beta / (nu + nu beta + 1)) (Result 4)'
+        r'"the ICL loss scales as a powerlaw in pretraining time '
+        r'$\mathcal L(t) \sim t^{-\frac{\beta}{\nu + \nu \beta + 1}}$" (Result 4)'
     )
     formula = r"\mathcal L(t) \sim t^{-\frac{\beta}{\nu + \nu\beta + 1}}"
 

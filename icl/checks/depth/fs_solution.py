@@ -21,7 +21,8 @@ class FsSolution(Statement):
         "gamma = ln(1 + 4 omega lambda^3 t) / (2 lambda) solves gamma' = omega lambda^2 exp(-2 lambda gamma)."
     )
     quote = (
-        '"In the large depth limit these dynamics have solution gamma_k(t) = ln(1 + 4 omega_k .." (Result 4)'
+        r'"In the large depth limit $L \to \infty$ these dynamics have solution '
+        r'$\gamma_k(t) = \frac{1}{2 \lambda_k} \ln(1+ 4 \omega_k \lambda_k^3 t )$" (Result 4)'
     )
     formula = r"\gamma_k(t) = \frac{1}{2 \lambda_k} \ln(1 + 4 \omega_k \lambda_k^3 t)"
 

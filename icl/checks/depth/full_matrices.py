@@ -44,20 +44,15 @@ class FullMatrices(Statement):
         m.control("the same without rotations", max(map(abs, _beyond(lam, alone, L))), of="differences")
         risk = sum((_risk(lam, omega, error) for error in errors), fmpq(0)) / len(group)
         of_mean = sum((w * mean[i, i] ** 2 for i, w in enumerate(weights)), fmpq(0))
-        m.at_most(
-            "of_mean", of_mean, risk, "risk of the polynomial of the mean entries, at most the mean risk"
-        )
+        m.at_most("of_mean", of_mean, risk, "risk of the mean entries' polynomial, at most the mean risk")
         least = best_polynomial(atoms(lam, weights, 2 * L + 1), L)[1]
         m.at_most("least", least, of_mean, "least risk of multiples of I, at most that of the polynomial")
         inverse = rotated_errors(lam, [diagonal([1 / x for x in lam])] * L, [identity(d)])[0]
-        m.control(
-            "the bound where Gamma_l = Lambda^-1, without rotations", least - _risk(lam, omega, inverse)
-        )
+        m.control("the bound at Lambda^-1, without rotations", least - _risk(lam, omega, inverse))
         layer = sum((Q.transpose() * gammas[0] * Q for Q in group), fmpq_mat(d, d)) / len(group)
         flat = identity(d) * (trace(gammas[0]) / d)
         m.zero("layer", (layer - flat).entries(), "mean of O^T Gamma_1 O less tr(Gamma_1) I / D")
         m.control("the same without rotations", (gammas[0] - flat)[0, 1], of="layer")
-        m.number("risk", risk, "mean risk of these matrices")
 
 
 def _matrix(layer: int, d: int) -> fmpq_mat:

@@ -17,7 +17,7 @@ class IsoOneLayer(Isotropic):
 
     where, title = "Section 3.1, after Result 1", "The loss of one layer"
     claim = "For L = 1 the least loss is (1 + alpha)^-2 as D grows, P = alpha D."
-    quote = '"For L = 1, the loss saturates to L* = (1 + alpha)^-2" (after Result 1)'
+    quote = r'"For $L=1$, the loss saturates to $\mathcal L_\star = (1 + \alpha)^{-2}$" (after Result 1)'
     formula = r"\min_\gamma \int d\rho(\lambda) (1 - \gamma \lambda)^2 = (1 + \alpha)^{-2}"
 
     def expected(self) -> str:
@@ -29,12 +29,9 @@ class IsoOneLayer(Isotropic):
         m.zero("difference", found - printed, "least loss of one layer, D to infinity, less (1 + alpha)^-2")
         m.control("the same of the loss without a layer, 1", 1 - printed, of="difference")
         m.number("least", found, "least loss of one layer, 1 / (1 + alpha)")
-        about = "(1 - gamma)^2 at the best gamma: the squared distance of Gamma from I, which is printed"
-        m.number("distance", (1 + q[1]) ** 2, about)
+        m.number("distance", (1 + q[1]) ** 2, "(1 - gamma)^2 at the best gamma, which is printed")
         two = least(shared(moments, 2))[1]
         m.number("two_layers", two, "least loss of two shared layers in the limit; at alpha = 1 above .25")
         deep = shared(marchenko_pastur(self.alpha, 33), 16)(self.alpha / (1 + self.alpha))
-        about = (
-            "loss of 16 layers at g = alpha / (1 + alpha) less max(1 - alpha, 0), what infinitely many have"
-        )
+        about = "loss of 16 layers at g = alpha / (1 + alpha) less max(1 - alpha, 0)"
         m.number("excess_of_many", deep - max(1 - self.alpha, fmpq(0)), about)

@@ -15,7 +15,10 @@ class LongContext(Isotropic):
     where, title = "Sections 3.1 and 3.2, Results 2 and 3", "Depth is unnecessary for long contexts"
     law = "x ~ N(0, Sigma), fixed; P = infinity, where Sigma^ = Sigma; L layers, no noise"
     claim = "At P = infinity Gamma = L Sigma^-1 has loss 0 at every depth, one layer included."
-    quote = '"For any L >= 1, zero ICL loss can be achieved .. by setting Gamma = L Sigma^-1" (Result 3)'
+    quote = (
+        r'"For any $L \geq 1$, zero ICL loss can be achieved [...] by setting $\Gamma = L \Sigma^{-1}$" '
+        "(Result 3)"
+    )
     formula = r"\Gamma = L \Sigma^{-1}:\quad (I - L^{-1} \Gamma \Sigma)^L = 0, \quad L \ge 1"
 
     def measure(self, m: Measured) -> None:

@@ -16,7 +16,7 @@ class Ood(Statement):
     paper, where, title = "depth", "Section 3.2, Result 5", "The loss under another covariance"
     law = "trained at Sigma, Gamma = L Sigma^-1; tokens and tasks of Sigma', Omega'; P = infinity"
     claim = "The loss is tr Omega' [(I - Sigma^-1 Sigma')^L]^T Sigma' (I - Sigma^-1 Sigma')^L."
-    quote = '"The out-of-distribution loss is .." (Result 5)'
+    quote = '"The out-of-distribution loss is [...]" (Result 5)'
     formula = r"\mathrm{tr}\, \Omega' [(I - \Sigma^{-1} \Sigma')^L]^\top \Sigma' (I - \Sigma^{-1} \Sigma')^L"
 
     def measure(self, m: Measured) -> None:

@@ -13,7 +13,7 @@ from icl.theory.depth.power_law import EARLY
 class TimeExponent(Exponent):
     where, title = "Section 4, Result 8", "The exponent in time"
     claim = "Under rotations, N = L = P = infinity, the loss falls like t^(-beta / (2 + beta))."
-    quote = '"lim L(t, N, L, P) = Theta(t^(-beta / (2 + beta)))" (Result 8)'
+    quote = r'"$\lim_{N,L,P\to\infty} \mathcal L(t,N,L,P) = \Theta(t^{-\frac{\beta}{2+\beta}})$" (Result 8)'
     formula = r"\lim_{N, L, P \to \infty} \mathcal L = \Theta\left(t^{-\beta / (2 + \beta)}\right)"
 
     def measure(self, m: Measured) -> None:
@@ -21,4 +21,3 @@ class TimeExponent(Exponent):
         m.zero("difference", slope + beta / (2 + beta), "slope at gamma = 1e400, less the exponent")
         wrong = nu * beta / (nu * beta + 2 * nu + 1)
         m.control("the same of the exponent of fixed covariances", slope + wrong, of="difference")
-        m.number("slope", slope, "slope of log loss over log t")

@@ -6,7 +6,8 @@ from flint import fmpq
 
 from icl.checks.depth.settings import Separate
 from icl.checks.statement import Measured
-from icl.theory.depth.steps import shared, slope, wishart
+from icl.theory.calculus import gradient
+from icl.theory.depth.steps import risk, shared, wishart
 
 
 @dataclass
@@ -22,8 +23,10 @@ class Untied(Separate):
         L, g = self.layers, fmpq(2, 3)
         moments = wishart(self.dim, self.context, 2 * L + 1)
         tied = shared(moments, L).derivative()(g)
-        off = [L * slope(moments, [g] * L, k) - tied for k in range(L)]
+        slopes, other = (
+            gradient(lambda *steps: risk(moments, steps), [*[g] * (L - 1), last]) for last in (g, g / 2)
+        )
+        off = [L * slope - tied for slope in slopes]
         m.zero("difference", off, "L times the slope in one layer less that of the shared layer, each layer")
-        apart = L * slope(moments, [*[g] * (L - 1), g / 2], 0) - tied
-        m.control("the same where one layer has half the step", apart, of="difference")
+        m.control("the same where one layer has half the step", L * other[0] - tied, of="difference")
         m.note("True from exactly equal layers: depth/balance_is_saddle says how long that lasts.")

@@ -5,9 +5,8 @@ A context lengths alpha = P / D, L numbers of layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -27,10 +26,6 @@ LAYERS = {1: GREY, 2: ORANGE, 4: BLUE, 8: GREEN}
 ALPHAS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0)  # of the limit
 PRINTED_A = (1 + np.array(ALPHAS)) ** -2.0
 DEPTH, LAST = 2, 0.25  # layers trained; share of the logged losses whose mean is the trained risk
-OPTIMA: dict[str, Callable[[Any, int], Any]] = {
-    "shared": lambda moments, L: least(shared(moments, L))[1],
-    "separate": lambda moments, L: best_polynomial(moments, L)[1],
-}
 RATES = {"shared": 1 / 32, "separate": 1 / 16}  # of SGD, over D
 
 
@@ -69,11 +64,12 @@ class Fig1(Figure):
     def _exact(self) -> dict[str, np.ndarray]:
         limits = [marchenko_pastur(rational(a), 2 * max(LAYERS) + 1) for a in ALPHAS]
         at_dim = [wishart(self.dim, self._context(a), 2 * DEPTH + 1) for a in self.trained]
-        found = {}
-        for kind, optimum in OPTIMA.items():
-            found[f"{kind}_LA"] = np.array([[float(optimum(m, L)) for m in limits] for L in LAYERS])
-            found[f"{kind}_at_dim"] = np.array([float(optimum(m, DEPTH)) for m in at_dim])
-        return found
+        return {
+            "shared_LA": np.array([[float(least(shared(m, L))[1]) for m in limits] for L in LAYERS]),
+            "separate_LA": np.array([1 / np.power.outer(ALPHAS, range(L + 1)).sum(1) for L in LAYERS]),
+            "shared_at_dim": np.array([float(least(shared(m, DEPTH))[1]) for m in at_dim]),
+            "separate_at_dim": np.array([float(best_polynomial(m, DEPTH)[1]) for m in at_dim]),
+        }
 
     def draw(self, panels: Panels, records: Records) -> None:
         arrays, (limit, trained) = records["exact"].weights, panels.values()
@@ -98,7 +94,7 @@ class Fig1(Figure):
     def claims(self, records: Records) -> list[Claim]:
         arrays = records["exact"].weights
         ratio_A, least_A = arrays["shared_LA"][0] / PRINTED_A, arrays["shared_at_dim"]
-        ends = {kind: self._ends(records, kind) / least_A for kind in OPTIMA}
+        ends = {kind: self._ends(records, kind) / least_A for kind in RATES}
         names = ("ratio to them", "standard error")
         return [
             Claim.of(

@@ -35,7 +35,7 @@ class Fig3(Computed):
         real("figure.apart", self.apart, 1e-6)  # the solver takes steps that differ by less for equal ones
 
     def compute(self) -> dict[str, np.ndarray]:
-        L, law = self.layers, Spectrum.power(self.nu, self.beta, self.dim).normalised()
+        L, law = self.layers, Spectrum.power(self.nu, self.beta, self.dim)
         starts = {"equal": np.ones(L), "free": 1 + self.apart * np.linspace(-1, 1, L)}
         paths = {name: law.flow(START * start_L, TIMES) for name, start_L in starts.items()}
         best, least = best_polynomial(law.moments(2 * L + 1), L)

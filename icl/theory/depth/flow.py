@@ -29,23 +29,21 @@ class Spectrum:
 
     @classmethod
     def power(cls, nu: float, beta: float, dim: int) -> Spectrum:
-        """Return lambda_k = k^-nu, weights k^(-nu beta - 1), k = 1 .. dim."""
+        """Return lambda_k = k^-nu, weights in proportion to k^(-nu beta - 1), of sum 1, k = 1 .. dim."""
         k_K = np.arange(1.0, dim + 1)
-        return cls(k_K**-nu, k_K ** (-nu * beta - 1))
+        weight_K = k_K ** (-nu * beta - 1)
+        return cls(k_K**-nu, weight_K / weight_K.sum())
 
     @classmethod
     def endless(cls, nu: float, beta: float, first: int = 4000, last: float = 1e14) -> Spectrum:
-        """Return the same for k = 1, 2, ..: from `first` on a Gauss rule in log k, over panels."""
-        head = cls.power(nu, beta, first)
+        """Return weights k^(-nu beta - 1), k = 1, 2, ..: from `first` on a Gauss rule in log k, by panels."""
+        head_K = np.arange(1.0, first + 1)
         node_J, weight_J = legendre_rule(12)
         edges = np.linspace(np.log(first + 0.5), np.log(last), 81)
         half = (edges[1] - edges[0]) / 2
-        k_K = np.exp((edges[:-1, None] + half * (1 + node_J)).ravel())
-        tail_K = k_K ** (-nu * beta) * np.tile(half * weight_J, 80)
-        return cls(np.append(head.lambda_K, k_K**-nu), np.append(head.weight_K, tail_K))
-
-    def normalised(self) -> Spectrum:
-        return Spectrum(self.lambda_K, self.weight_K / self.weight_K.sum())
+        k_K = np.append(head_K, np.exp(edges[:-1, None] + half * (1 + node_J)))
+        width_K = np.append(1 / head_K, np.tile(half * weight_J, 80))  # of log k
+        return cls(k_K**-nu, k_K ** (-nu * beta) * width_K)
 
     def moments(self, count: int) -> list[fmpq]:
         values, weights = ([rational(float(x)) for x in of] for of in (self.lambda_K, self.weight_K))
@@ -62,25 +60,16 @@ class Spectrum:
 
     def flow(self, start_L: Array, times_T: Array) -> Array:
         """Return g at these times, (T, L), of g' = -df/dg from `start_L` at time 0."""
-        path = solve_ivp(
-            lambda _, g: -self.slope(g),
-            (0, times_T[-1]),
-            start_L,
-            "LSODA",
-            t_eval=times_T,
-            rtol=1e-9,
-            atol=1e-12,
-        )
-        return path.y.T
+        span, tight = (0, times_T[-1]), {"rtol": 1e-9, "atol": 1e-12}
+        return solve_ivp(lambda _, g: -self.slope(g), span, start_L, "LSODA", times_T, **tight).y.T
 
     def best_shared(self, layers: int) -> tuple[float, float]:
         """Return the best equal step and its risk, which is convex in the step."""
-
-        def log_risk(g: float) -> float:
-            return float(np.log(np.exp(2 * layers * np.log(np.abs(1 - g * self.lambda_K))) @ self.weight_K))
-
-        top = 2.5 / float(self.lambda_K[0])
-        found = minimize_scalar(log_risk, bounds=(0, top), method="bounded", options={"xatol": 1e-12})
+        found = minimize_scalar(
+            lambda g: np.log((1 - g * self.lambda_K) ** (2 * layers) @ self.weight_K),
+            bounds=(0, 2.5 / self.lambda_K[0]),
+            options={"xatol": 1e-12},
+        )
         return float(found.x), float(np.exp(found.fun))
 
     def least_separate(self, layers: int) -> Array:

@@ -4,25 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import permutations, product
+from typing import Any
 
 from flint import arb, arb_series, fmpq, fmpq_mat
 
 from icl.theory.rationals import diagonal, identity, trace
-
-
-def rotated_flow(
-    lam: Sequence[fmpq], omega: Sequence[fmpq], step: fmpq, layers: int, along: fmpq_mat, every: bool
-) -> fmpq:
-    """Return Gamma' along E: -1/2 times the slope of the mean over O of tr Omega (M^L)^T Lambda M^L, M = I -
-    O^T Gamma O Lambda / L, at Gamma / L = `step` I. Signed permutations have the mean of all rotations: both
-    take E to tr(E) I / D. Not `every`: O = I alone."""
-    d = len(lam)
-    Lambda, M, total = diagonal(lam), diagonal([1 - step * x for x in lam]), fmpq_mat(d, d)
-    rotations = list(signed_permutations(d)) if every else [identity(d)]
-    for O in rotations:  # noqa: E741
-        moved = O.transpose() * along * O * Lambda / layers
-        total += sum((M**k * moved * M ** (layers - 1 - k) for k in range(layers)), fmpq_mat(d, d))
-    return trace(diagonal(omega) * total.transpose() * Lambda * M**layers) / len(rotations)
 
 
 def rotated_errors(
@@ -37,11 +23,23 @@ def rotated_errors(
     return errors
 
 
+def rotated_flow(
+    lam: Sequence[fmpq], omega: Sequence[fmpq], flat: Sequence[fmpq_mat], along: fmpq_mat, group: Any
+) -> fmpq:
+    """Return Gamma' along E, minus half the slope of the mean over O of tr Omega N^T Lambda N, at layers that
+    are multiples of I, which no O turns. The error N is linear in each layer."""
+    L, zero = len(flat), fmpq_mat(len(lam), len(lam))
+    error, change = rotated_errors(lam, flat, group[:1])[0], zero
+    for k in range(L):
+        moved = rotated_errors(lam, [*flat[:k], flat[k] + along / L, *flat[k + 1 :]], group)
+        change += sum(moved, zero) / len(moved) - error
+    return -trace(diagonal(omega) * error.transpose() * diagonal(lam) * change)
+
+
 def signed_permutations(d: int) -> Iterator[fmpq_mat]:
     for order, signs in product(permutations(range(d)), product((1, -1), repeat=d)):
-        yield fmpq_mat(
-            d, d, [sign * (j == k) for j, sign in zip(order, signs, strict=True) for k in range(d)]
-        )
+        entries = [sign * (j == k) for j, sign in zip(order, signs, strict=True) for k in range(d)]
+        yield fmpq_mat(d, d, entries)
 
 
 def fixed_residual(lam: fmpq, omega: fmpq, time: fmpq, factor: fmpq, layers: int = 0) -> arb:

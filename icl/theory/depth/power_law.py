@@ -26,11 +26,6 @@ class PowerLaw:
     def at(cls, nu: float, beta: float) -> PowerLaw:
         return cls(rational(nu), rational(beta))
 
-    @property
-    def total(self) -> arb:
-        """Return a bound of sum_k lambda_k omega_k."""
-        return 1 + 1 / arb(self.nu * self.beta)
-
     def exponential(self, rate: arb, power: int = 0) -> arb:
         """Return sum_k lambda_k^(1 + power) omega_k exp(-rate lambda_k)."""
         a, edge = arb(self.beta + power), arb(self.beta + power + 1 / self.nu)
@@ -68,8 +63,9 @@ class PowerLaw:
         g = 2 - self.beta * layers.log() / layers
         beyond = (arb(2) ** (1 - arb(self.nu)) - 1).max(arb(0))
         above = self.exponential(2 * g * layers) + layers ** (-2 * arb(self.beta))
-        above += self.total * beyond ** (2 * layers)
-        head = self.total * (-4 * layers.root(4)).exp()
+        total = 1 + 1 / arb(self.nu * self.beta)  # at least sum_k lambda_k omega_k
+        above += total * beyond ** (2 * layers)
+        head = total * (-4 * layers.root(4)).exp()
         return above.union((-8 / layers.sqrt()).exp() * (self.exponential(4 * layers) - head))
 
     def deflated(self, layers: int) -> tuple[int, int, int]:

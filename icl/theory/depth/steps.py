@@ -6,11 +6,12 @@ layers have the risk E prod_l (1 - g_l lambda)^2; g = gamma / L in the paper's l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import comb
 
 from flint import fmpq, fmpq_mat, fmpq_poly
 
+from icl.theory.marchenko_pastur import eigenvalue_density
 from icl.theory.wishart import covariance_moments, mean_trace
 
 ONE, X = fmpq_poly([1]), fmpq_poly([0, 1])
@@ -22,12 +23,9 @@ def wishart(dim: int, context: int, count: int) -> list[fmpq]:
 
 
 def marchenko_pastur(alpha: fmpq, count: int) -> list[fmpq]:
-    """Return their limits at P / D = alpha: Narayana's polynomials in 1 / alpha."""
-    ratio = 1 / fmpq(alpha)
-    return [fmpq(1)] + [
-        sum((fmpq(comb(k, r) * comb(k - 1, r), r + 1) * ratio**r for r in range(k)), fmpq(0))
-        for k in range(1, count)
-    ]
+    """Return their limits at P / D = alpha."""
+    law = eigenvalue_density(1 / fmpq(alpha))
+    return [law.moment(k) for k in range(count)]
 
 
 def atoms(values: Sequence[fmpq], weights: Sequence[fmpq], count: int) -> list[fmpq]:
@@ -45,21 +43,6 @@ def error(steps: Sequence[fmpq]) -> fmpq_poly:
 
 def risk(moments: Sequence[fmpq], steps: Sequence[fmpq]) -> fmpq:
     return mean_trace(moments, error(steps) ** 2)
-
-
-def slope(moments: Sequence[fmpq], steps: Sequence[fmpq], layer: int) -> fmpq:
-    """Return the derivative of the risk in one step."""
-    return _difference(lambda moved: risk(moments, moved), steps, layer)
-
-
-def second(moments: Sequence[fmpq], steps: Sequence[fmpq], one: int, other: int) -> fmpq:
-    return _difference(lambda moved: slope(moments, moved, one), steps, other)
-
-
-def _difference(f: Callable[[Sequence[fmpq]], fmpq], steps: Sequence[fmpq], layer: int) -> fmpq:
-    """Return the derivative of an f that is quadratic in this step."""
-    up, down = ([*steps[:layer], steps[layer] + by, *steps[layer + 1 :]] for by in (1, -1))
-    return (f(up) - f(down)) / 2
 
 
 def shared(moments: Sequence[fmpq], layers: int) -> fmpq_poly:
