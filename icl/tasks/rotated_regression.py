@@ -46,9 +46,9 @@ class RotatedRegression(ConditionedRegression):
         self.task_eigenvalues = reals(f"{prefix}.task_eigenvalues", given, self.dim, 0)
 
     def law(self, seeds: Sequence[int]) -> RotatedRegressionLaw:
-        spectra = {"lambda_D": tuple(self.eigenvalues), "omega_D": tuple(self.task_eigenvalues)}
         given = {**vars(super().law(seeds)), "condition": np.inf}  # at 1 no basis is drawn
-        return RotatedRegressionLaw(**given, **spectra)
+        lambda_D, omega_D = tuple(self.eigenvalues), tuple(self.task_eigenvalues)
+        return RotatedRegressionLaw(**given, lambda_D=lambda_D, omega_D=omega_D)
 
 
 @dataclass(frozen=True)

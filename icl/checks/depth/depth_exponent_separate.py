@@ -23,7 +23,8 @@ class DepthExponentSeparate(Exponent):
     def measure(self, m: Measured) -> None:
         power, L, (nu, beta) = self.power, self.layers, self.exponents
         bound = power.separate_bound(L)
-        found, tied = (power.summed(steps, self.dim) for steps in (power.steps(L), [arb(1)] * L))
+        found = power.summed(power.steps(L), self.dim, power.deflated(L)[0])
+        tied = power.summed([arb(1)] * L, self.dim)
         m.positive("room", bound - found, "bound less the risk of the steps of its proof")
         m.control("the bound less the risk of L equal steps of 1 / lambda_1", bound - tied, of="room")
         form = power.separate_constant * arb(L) ** -(beta * (2 + nu))

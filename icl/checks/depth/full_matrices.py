@@ -1,7 +1,6 @@
 """Own: under random rotations separate matrices do no better than separate multiples of the identity."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 from flint import fmpq, fmpq_mat
 
@@ -10,7 +9,7 @@ from icl.checks.statement import Measured, Statement, setting
 from icl.theory.depth.matrices import rotated_errors, signed_permutations
 from icl.theory.depth.steps import atoms
 from icl.theory.depth.steps import risk as step_risk
-from icl.theory.rationals import diagonal, identity, trace
+from icl.theory.rationals import diagonal, identity, matrix, trace
 from icl.theory.wishart import best_polynomial
 
 LARGE = "the group of signed permutations is too large"
@@ -39,9 +38,9 @@ class FullMatrices(Statement):
         group = list(signed_permutations(d))
         errors = rotated_errors(lam, gammas, group)
         mean = sum(errors, fmpq_mat(d, d)) / len(group)
-        m.zero("differences", _beyond(lam, mean, L), "divided differences of order L + 1 of the mean entries")
+        m.zero("degree", _beyond(lam, mean, L), "rank that the mean entries add to the powers 0 .. L")
         alone = rotated_errors(lam, gammas, [identity(d)])[0]
-        m.control("the same without rotations", max(map(abs, _beyond(lam, alone, L))), of="differences")
+        m.control("the same without rotations", _beyond(lam, alone, L), of="degree")
         risk = sum((_risk(lam, omega, error) for error in errors), fmpq(0)) / len(group)
         of_mean = sum((w * mean[i, i] ** 2 for i, w in enumerate(weights)), fmpq(0))
         m.at_most("of_mean", of_mean, risk, "risk of the mean entries' polynomial, at most the mean risk")
@@ -65,11 +64,8 @@ def _risk(lam: list[fmpq], omega: list[fmpq], error: fmpq_mat) -> fmpq:
     return trace(diagonal(omega) * error.transpose() * diagonal(lam) * error)
 
 
-def _beyond(lam: list[fmpq], error: fmpq_mat, degree: int) -> list[fmpq]:
-    """Return the divided differences of order `degree` + 1 of 1 at 0 and the entry (k, k) at lambda_k."""
-    at = [fmpq(0), *lam]
+def _beyond(lam: list[fmpq], error: fmpq_mat, degree: int) -> int:
+    """Return 0 if a polynomial of this degree is 1 at 0 and the entry (k, k) at each lambda_k, else 1."""
     values = [fmpq(1), *(error[k, k] for k in range(len(lam)))]
-    for order in range(1, degree + 2):
-        pairs = pairwise(values)
-        values = [(b - a) / (at[k + order] - at[k]) for k, (a, b) in enumerate(pairs)]
-    return values
+    powers = [[x**power for power in range(degree + 1)] for x in (fmpq(0), *lam)]
+    return matrix([*row, value] for row, value in zip(powers, values, strict=True)).rank() - degree - 1

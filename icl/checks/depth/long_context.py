@@ -23,7 +23,7 @@ class LongContext(Isotropic):
 
     def measure(self, m: Measured) -> None:
         d, L = self.dim, self.layers
-        sigma = identity(d) + matrix([[fmpq(1, i + j + 1) for j in range(d)] for i in range(d)])
+        sigma = matrix([[min(i, j) + 1 for j in range(d)] for i in range(d)])
         found = [largest((identity(d) - sigma.inv() * sigma) ** layers) for layers in (1, L)]
         m.zero("error", found, "largest entry of (I - Gamma Sigma / L)^L, one layer and L")
         m.control("the same at half of this Gamma", largest((identity(d) - sigma.inv() * sigma / 2) ** L))

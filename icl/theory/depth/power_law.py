@@ -83,11 +83,14 @@ class PowerLaw:
             top / (arb.pi() * j / n).sin() ** 2 for j in range(1, n) for _ in range(r)
         ]
 
-    def summed(self, steps: list[arb], dim: int) -> arb:
-        """Return the risk of steps between 0 and the last eigenvalue's: `dim` terms, and what is left, whose
-        errors are at most 1."""
-        total = (arb(dim) ** -(self.nu * self.beta) / (self.nu * self.beta)).union(arb(0))
-        for k in range(1, dim + 1):
+    def summed(self, steps: list[arb], dim: int, removed: int = 0) -> arb:
+        """Return the risk of steps g_l that remove the first so many eigenvalues: terms up to `dim` and to
+        1 / lambda_k of the last step, and what is left, whose errors lie from 0 to exp(-lambda sum_l g_l)."""
+        last = int(max(float(g) for g in steps) ** (1 / float(arb(self.nu))))
+        dim = max(dim, last + 1)
+        left = arb(dim) ** -(self.nu * self.beta) / (self.nu * self.beta)
+        total = left.min(self.exponential(2 * sum(steps, arb(0)))).union(arb(0))
+        for k in range(removed + 1, dim + 1):
             eigenvalue, left = arb(k) ** -self.nu, arb(1)
             for g in steps:
                 left *= 1 - g * eigenvalue

@@ -21,7 +21,7 @@ ODD = [
     Odd("depth/time_exponent", {"nu": 4.0, "beta": 6.0}),
     Odd("depth/depth_exponent", {"nu": 1.0, "beta": 0.5}),
     Odd("depth/depth_exponent_separate", {"nu": 1.5, "beta": 0.75, "layers": 24}),
-    Odd("depth/depth_exponent_separate", {"nu": 2.0, "beta": 3.0, "layers": 9}),
+    Odd("depth/depth_exponent_separate", {"nu": 6.0, "beta": 6.0, "layers": 200}),
     Odd("depth/flow_leaves_balance", {"layers": 7, "dim": 64, "nu": 6.0, "beta": 6.0}),
 ]
 MUTANTS = [
