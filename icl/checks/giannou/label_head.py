@@ -57,16 +57,16 @@ class LabelHead(Statement):
     def measure(self, m: Measured) -> None:
         few = drawn(generator(self.seed, "search"), self.dim, self.context, self.samples)
         fresh = drawn(generator(self.seed, "check"), self.dim, self.context, FRESH * self.samples)
-        scalars = fitted(SCALARS, few, scalar_start(self.layers))
-        label = fitted((*SCALARS, LABEL), few, scalars)
+        start = torch.tensor([[-0.4, 0.0], [-0.5, 0.0]], dtype=torch.float64).repeat(self.layers, 1, 1)
+        scalars = fitted(SCALARS, few, start, -1.0)
+        label = fitted((*SCALARS, LABEL), few, *scalars)
         turned_L22 = label[0].clone()
         turned_L22[:, 1, 1] *= -1
-        with torch.no_grad():
-            plain_B, label_B = (losses(*of, fresh) for of in (scalars, label))
-            turned_B = losses(turned_L22, label[1], fresh)
+        plain_B, label_B = (losses(*of, fresh).numpy() for of in (scalars, label))
+        turned_B = losses(turned_L22, label[1], fresh).numpy()
         about = "loss of the scalar layers fitted less that with the head T_yy, on the same prompts"
-        m.positive("gain", mean(plain_B - label_B), about)
-        m.control("the same with the sign of that head turned", mean(plain_B - turned_B), of="gain")
+        m.positive("gain", Sample.of(plain_B - label_B), about)
+        m.control("the same with the sign of that head turned", Sample.of(plain_B - turned_B), of="gain")
         m.note(
             "Heads are fitted on the same prompts and judged on others. Scalar and free heads differ by a "
             "scale that depends on |y|^2 / n, an estimate of |w|^2."
@@ -88,34 +88,28 @@ def drawn(rng: np.random.Generator, dim: int, context: int, samples: int) -> Pro
     return Prompts(*map(torch.from_numpy, (gram_BPP, query_BP, (w_BD * x_BD).sum(1))))
 
 
-def losses(C_L22: Tensor, read_out: Tensor, prompts: Prompts) -> Tensor:
+def losses(C_L22: Tensor, read_out: float | Tensor, prompts: Prompts) -> Tensor:
     """Return squared errors over d, (B,)."""
     gram_BPP, query_BP, target_B = prompts
     D = query_BP.shape[1] - 1
     block_P = torch.tensor([0] * D + [1])
-    for layer, C_22 in enumerate(C_L22, 1):
+    for left, C_22 in zip(reversed(range(len(C_L22))), C_L22, strict=True):
         T_BPP = C_22[block_P][:, block_P] * gram_BPP
         query_BP = query_BP + (T_BPP @ query_BP[..., None])[..., 0]
-        if layer == len(C_L22):
-            break
-        move_BPP = torch.eye(D + 1, dtype=T_BPP.dtype) + T_BPP
-        gram_BPP = move_BPP @ gram_BPP @ move_BPP.mT
+        if left:
+            move_BPP = torch.eye(D + 1, dtype=T_BPP.dtype) + T_BPP
+            gram_BPP = move_BPP @ gram_BPP @ move_BPP.mT
     return (read_out * query_BP[:, D] - target_B).square() / D
 
 
-def scalar_start(layers: int) -> tuple[Tensor, Tensor]:
-    C_22 = torch.tensor([[-0.4, 0.0], [-0.5, 0.0]], dtype=torch.float64)
-    return C_22.repeat(layers, 1, 1), torch.tensor(-1.0, dtype=torch.float64)
-
-
 def fitted(
-    entries: tuple[tuple[int, int], ...], prompts: Prompts, start: tuple[Tensor, Tensor]
-) -> tuple[Tensor, Tensor]:
+    entries: tuple[tuple[int, int], ...], prompts: Prompts, start_L22: Tensor, read_out: float
+) -> tuple[Tensor, float]:
     """Return C and the read-out of least loss on these prompts, only these entries of C free."""
     rows, columns = zip(*entries, strict=True)
 
     def weights(theta: Tensor) -> tuple[Tensor, Tensor]:
-        C_L22 = torch.zeros_like(start[0])
+        C_L22 = torch.zeros_like(start_L22)
         C_L22[:, rows, columns] = theta[:-1].view(len(C_L22), -1)
         return C_L22, theta[-1]
 
@@ -124,10 +118,7 @@ def fitted(
         loss = losses(*weights(theta), prompts).mean()
         return loss.item(), torch.autograd.grad(loss, theta)[0].numpy()
 
-    begin = torch.cat([start[0][:, rows, columns].flatten(), start[1][None]]).numpy()
+    begin = np.array([*start_L22[:, rows, columns].flatten().tolist(), read_out])
     run = minimize(objective, begin, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": ITERATIONS})
-    return weights(torch.from_numpy(run.x))
-
-
-def mean(values_B: Tensor) -> Sample:
-    return Sample(float(values_B.mean()), float(values_B.std()) / len(values_B) ** 0.5)
+    C_L22, last = weights(torch.from_numpy(run.x))
+    return C_L22, float(last)

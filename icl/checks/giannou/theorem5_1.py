@@ -12,8 +12,8 @@ from icl.checks.giannou.settings import NewtonSteps
 from icl.checks.statement import Measured, setting
 from icl.errors import whole
 from icl.theory.giannou.balls import greatest
-from icl.theory.giannou.logistic import Logistic, minimum, norm, steps_to_minimum
-from icl.theory.giannou.newton_step import Functions, follow, newton_step, radius_of_iterates, without_penalty
+from icl.theory.giannou.logistic import minimum, norm, steps_to_minimum
+from icl.theory.giannou.newton_step import Functions, follow, lacking, newton_step, radius_of_iterates
 from icl.theory.rationals import rational
 
 
@@ -44,19 +44,20 @@ class Theorem5_1(NewtonSteps):
             whole("check.steps", self.steps, 1, 200)
 
     def measure(self, m: Measured) -> None:
-        mu, losses = rational(self.mu), self._losses()
+        mu, rng = rational(self.mu), Random(self.seed)
+        losses = [self.draw(rng) for _ in range(self.problems)]
         needed = max(map(steps_to_minimum, losses)) + 1
         steps = needed if self.steps is None else self.steps
-        ends: dict[str, list[arb]] = {"error": [], "distance": [], "wrong": []}
+        errors, distances, wrong = [], [], []
         layers = newton_step(self.dim, self.context, mu, self.k, Functions.of(mu, self.width))
         for loss in losses:
             start, lowest = fmpq_mat(self.dim, 1), minimum(loss)
-            errors, x = follow(layers, loss, start, steps)
-            ends["error"] += errors
-            ends["distance"].append(norm(arb_mat(x - lowest)))
-            wrongly = follow(without_penalty(layers), loss, start, steps)[1]
-            ends["wrong"].append(norm(arb_mat(wrongly - lowest)))
-        eps, distance = greatest(ends["error"]), greatest(ends["distance"])
+            found, x = follow(layers, loss, start, steps)
+            errors += found
+            distances.append(norm(arb_mat(x - lowest)))
+            wrongly = follow(lacking(layers, -5, 2), loss, start, steps)[1]
+            wrong.append(norm(arb_mat(wrongly - lowest)))
+        eps, distance = greatest(errors), greatest(distances)
         allowed = (eps * (1 + mu) / (4 * mu)).sqrt()
         about = "distance of the last step from the minimum, over the bound"
         if steps < needed:
@@ -64,8 +65,8 @@ class Theorem5_1(NewtonSteps):
             m.undecided(f"exact Newton steps need {needed} steps; check.steps=null takes as many")
         else:
             m.below("distance_over_bound", distance / allowed, 1, about)
-        wrong = greatest(ends["wrong"]) / allowed - 1
-        m.control("the same for steps whose gradient lacks mu x, less 1", wrong, wants="positive")
+        about = "the same for steps whose gradient lacks mu x, less 1"
+        m.control(about, greatest(wrong) / allowed - 1, wants="positive")
         m.number("distance_over_eps", distance / eps, "distance over the largest error of a step")
         self._small(m, eps)
         m.note(
@@ -74,10 +75,6 @@ class Theorem5_1(NewtonSteps):
             "latter, with a constant C for 1."
         )
         m.note("The distance is proportional to eps: the quadratic phase ends at lambda ~ eps.")
-
-    def _losses(self) -> list[Logistic]:
-        rng = Random(self.seed)
-        return [self.draw(rng) for _ in range(self.problems)]
 
     def _small(self, m: Measured, eps: arb) -> None:
         """Leave it open where steps have larger errors than the theorem assumes."""

@@ -22,10 +22,10 @@ from icl.theory.giannou.newton_step import (
     StepLayer,
     follow,
     inversion_steps,
+    lacking,
     newton_step,
     prompt,
     radius_of_iterates,
-    without_move,
 )
 from icl.theory.rationals import rational
 
@@ -77,7 +77,7 @@ class Theorem5_2(NewtonSteps):
         about = "largest error at a quarter of the width over that at the width, less 4^(1/4)"
         if self.k >= inversion_steps(mu):
             m.positive("rate", gain(few, many), about)
-            wrong = gain(without_move(few), without_move(many))
+            wrong = gain(lacking(few, -1, 0), lacking(many, -1, 0))
             m.control("the same of layers that lack the head that moves x", wrong, of="rate")
         else:
             m.undecided(

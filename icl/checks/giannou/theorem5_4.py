@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from flint import arb, fmpq
+from flint import arb, fmpq, fmpq_poly
 
 from icl.checks.giannou.settings import LogisticProblems
 from icl.checks.statement import Measured, setting
@@ -58,7 +58,8 @@ class Theorem5_4(LogisticProblems):
         self._count(m, mu)
         m.true("lemma_B4", min(phases.lemma_b4()) >= 0, "bounds of w and w* (B.4), and (B.7)")
         about = "least coefficient for the bound t^2 / (2 + 1.2 t) of w"
-        m.control(about, min(phases.too_sharp()), of="lemma_B4", wants="negative")
+        too_sharp = phases.above_omega(fmpq_poly([2, fmpq(6, 5)]))
+        m.control(about, min(too_sharp), of="lemma_B4", wants="negative")
         self._drawn(m)
         m.note(
             "delta_t^2 is printed with the inverse of the Hessian in eps^T Hess g eps and with the bound "

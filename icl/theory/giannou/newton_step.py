@@ -8,7 +8,7 @@ Hessian, X goes to its inverse. Piecewise linear functions stand where the proof
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil, e, log
 from typing import Any
 
@@ -73,8 +73,8 @@ class StepLayer:
 
     heads: Layer
     operation: Operation
-    neurons: Neurons
-    relu: Operation
+    neurons: Neurons = field(default_factory=Neurons)
+    relu: Operation = lambda H: {}
 
 
 def radius_of_iterates(mu: fmpq, start: int = 1) -> fmpq:
@@ -97,17 +97,15 @@ def newton_step(dim: int, context: int, mu: fmpq, inversion: int, by: Functions)
     n, d, alpha = context, dim, by.alpha
     one = padded(identity(d), n)
 
-    def left(M: Any) -> Any:
-        return fmpq_mat([row[:d] for row in M.tolist()])
-
-    def first(M: fmpq_mat) -> fmpq_mat:
-        return fmpq_mat([row[:1] for row in M.tolist()])
-
-    def nothing(H: State) -> State:
-        return {}
+    def left(M: fmpq_mat, columns: int = d) -> fmpq_mat:
+        return fmpq_mat([row[:columns] for row in M.tolist()])
 
     def on_s(f: Callable[[Any, Any], Any]) -> Operation:
-        return lambda H: {"s": _like(H["s"], [f(s, y) for s, y in _entries(H, "s", "y")])}
+        def relu(H: State) -> State:
+            pairs = zip(H["s"].entries(), H["y"].entries(), strict=True)
+            return {"s": type(H["s"])(1, n, [f(s, y) for s, y in pairs])}
+
+        return relu
 
     def products(H: State) -> State:
         def times(u: Any, v: Any) -> Any:
@@ -150,13 +148,8 @@ def newton_step(dim: int, context: int, mu: fmpq, inversion: int, by: Functions)
     half, whole = two_layers("R")
     last = two_layers("R", restored=True)[1]
 
-    def layer(
-        heads: Layer, operation: Operation, neurons: Neurons | None = None, relu: Operation = nothing
-    ) -> StepLayer:
-        return StepLayer(heads, operation, neurons or Neurons(), relu)
-
     def scores(H: State) -> State:
-        return {"s": first(H["x"]).transpose() * H["A"]}
+        return {"s": left(H["x"], 1).transpose() * H["A"]}
 
     def divide(H: State) -> State:
         return {"s": H["s"] / n}
@@ -164,32 +157,38 @@ def newton_step(dim: int, context: int, mu: fmpq, inversion: int, by: Functions)
     def product(H: State) -> State:
         return {"Z": H["Z"] + padded(left(H["R"]) * left(H["X"]), n)}
 
+    layer = StepLayer
     inverse = [layer(half, product), layer(whole, iterate)] * inversion
     inverse[-1] = layer(last, lambda H: {**iterate(H), "R": one})
     return [
-        layer((SCORES,), scores, variances(by), on_s(lambda s, y: by.variance(s))),
+        layer((SCORES,), scores, written(by.variance), on_s(lambda s, y: by.variance(s))),
         layer(DIVIDED, divide, products_of(by, d, n), products),
         layer(curvature, hessian),
         layer(transposed, lambda H: {"X": padded(left(H["X"]).transpose(), n)}),
         *inverse,
-        layer((SCORES,), scores, probabilities(by), on_s(lambda s, y: by.probability(y * s))),
+        layer(
+            (SCORES,),
+            scores,
+            written(by.probability, gates=(1, -1)),
+            on_s(lambda s, y: by.probability(y * s)),
+        ),
         layer(DIVIDED, divide, signed(), on_s(lambda s, y: y * s)),
-        layer(gradient, lambda H: {"R": padded(mu * first(H["x"]) - H["A"] * H["s"].transpose(), n)}),
+        layer(gradient, lambda H: {"R": padded(mu * left(H["x"], 1) - H["A"] * H["s"].transpose(), n)}),
         layer(
             (Head({"X": {"X": 1}}, key=IDENTITY, query={"R": 1}), _cleared("X")),
             lambda H: {"X": padded(left(H["X"]) * left(H["R"]), n)},
         ),
         layer(
             decrement,
-            lambda H: {"s": first(H["R"]).transpose() * H["X"]},
-            sizes(by),
+            lambda H: {"s": left(H["R"], 1).transpose() * H["X"]},
+            written(by.size),
             on_s(lambda s, y: by.size(s)),
         ),
         layer((Head({"s": {"s": 1}}, key={"X": 1}, query=IDENTITY), _cleared("s")), scaled),
         layer(
             (Head({"x": {"I": -1}}, key={"s": 1}, query={"one": 1}), restored),
             moved,
-            emptied(),
+            written(),
             on_s(lambda s, y: 0 * s),
         ),
     ]
@@ -225,25 +224,20 @@ def follow(
     return errors, x
 
 
-def without_move(layers: Sequence[StepLayer]) -> list[StepLayer]:
-    """Return the layers without the head of step 9 that moves x."""
-    return _changed(layers, -1, heads=layers[-1].heads[1:])
-
-
-def without_penalty(layers: Sequence[StepLayer]) -> list[StepLayer]:
-    """Return the layers without the head of step 7 that adds mu x to the gradient."""
-    return _changed(layers, -5, heads=layers[-5].heads[:2])
-
-
-def _changed(layers: Sequence[StepLayer], number: int, **parts: Any) -> list[StepLayer]:
+def lacking(layers: Sequence[StepLayer], number: int, head: int) -> list[StepLayer]:
+    """Return the layers, one without this head."""
     found = list(layers)
-    found[number] = replace(found[number], **parts)
+    heads = found[number].heads
+    found[number] = replace(found[number], heads=heads[:head] + heads[head + 1 :])
     return found
 
 
-def variances(by: Functions) -> Neurons:
+def written(f: Piecewise | None = None, gates: Sequence[int | None] = (None,)) -> Neurons:
+    """s <- f(s), or f(y s) by two gates; without f 0."""
     neurons = Neurons()
-    neurons.function(by.variance, {"s": 1}, "s")
+    for sign in gates:
+        if f is not None:
+            neurons.function(f, {"s": sign or 1}, "s", gate=("y", sign) if sign else None)
     neurons.clear("s")
     return neurons
 
@@ -257,14 +251,6 @@ def products_of(by: Functions, dim: int, context: int) -> Neurons:
     return neurons
 
 
-def probabilities(by: Functions) -> Neurons:
-    neurons = Neurons()
-    for sign in (1, -1):
-        neurons.function(by.probability, {"s": sign}, "s", gate=("y", sign))
-    neurons.clear("s")
-    return neurons
-
-
 def signed() -> Neurons:
     """y s for y = +-1 and |s| < 4: (s/2 + 2 y)+ - (-s/2 + 2 y)+ and (-s/2 - 2 y)+ - (s/2 - 2 y)+."""
     neurons = Neurons()
@@ -274,27 +260,6 @@ def signed() -> Neurons:
     return neurons
 
 
-def sizes(by: Functions) -> Neurons:
-    neurons = Neurons()
-    neurons.function(by.size, {"s": 1}, "s")
-    neurons.clear("s")
-    return neurons
-
-
-def emptied() -> Neurons:
-    neurons = Neurons()
-    neurons.clear("s")
-    return neurons
-
-
 def _cleared(block: str) -> Head:
     """Set the block's first d columns to 0."""
     return Head({block: {block: -1}}, key=IDENTITY, query=IDENTITY)
-
-
-def _entries(H: State, *names: str) -> list[tuple[Any, ...]]:
-    return list(zip(*(H[name].entries() for name in names), strict=True))
-
-
-def _like(block: Any, entries: Sequence[Any]) -> Any:
-    return type(block)(1, block.ncols(), list(entries))

@@ -72,49 +72,26 @@ def lemma_b4() -> list[fmpq]:
     """Return coefficients, none of which is negative if Lemma B.4 and (B.7) hold: of the derivatives of upper
     sides less lower sides, which are 0 at t = 0."""
     t = fmpq_poly([0, 1])
-    one = fmpq_poly([1])
     return [
         *(2 * (1 + t) - 2 * (1 + 2 * t / 3)).coeffs(),
-        *_below_omega(t * t, 2 * (1 + 2 * t / 3)),
-        *_above_omega(t * t, 2 + t),
-        *_below_dual(t * t, 2 - t),
-        *_above_dual(t * t, 2 * (1 - t), fmpq(1)),
-        *_above_dual(3 * t * t / 5, one, SIXTH),
+        *(-c for c in above_omega(2 * (1 + 2 * t / 3))),
+        *above_omega(2 + t),
+        *(-c for c in above_dual(2 - t, fmpq(1))),
+        *above_dual(2 * (1 - t), fmpq(1)),
+        *above_dual(fmpq_poly([fmpq(5, 3)]), SIXTH),
     ]
 
 
-def too_sharp() -> list[fmpq]:
-    """Return the same for t^2 / (2 + 6t/5) as an upper side of w, which it is not."""
+def above_omega(bottom: fmpq_poly, other: int = 1) -> fmpq_poly:
+    """Return the derivative of t^2 / bottom less that of w, t / (1 + t), times their denominators; with
+    `other` = -1 less that of w*."""
     t = fmpq_poly([0, 1])
-    return _above_omega(t * t, 2 + 6 * t / 5)
-
-
-def _slope(top: fmpq_poly, bottom: fmpq_poly, other: int) -> fmpq_poly:
-    """Return (d/dt top/bottom - t/(1 + other t)) times bottom^2 (1 + other t)."""
-    t = fmpq_poly([0, 1])
-    slope = top.derivative() * bottom - top * bottom.derivative()
+    slope = 2 * t * bottom - t * t * bottom.derivative()
     return slope * (1 + other * t) - t * bottom * bottom
 
 
-def _above_omega(top: fmpq_poly, bottom: fmpq_poly) -> list[fmpq]:
-    return list(_slope(top, bottom, 1).coeffs())
-
-
-def _below_omega(top: fmpq_poly, bottom: fmpq_poly) -> list[fmpq]:
-    return [-c for c in _above_omega(top, bottom)]
-
-
-def _above_dual(top: fmpq_poly, bottom: fmpq_poly, end: fmpq) -> list[fmpq]:
-    return _on_interval(_slope(top, bottom, -1), end)
-
-
-def _below_dual(top: fmpq_poly, bottom: fmpq_poly) -> list[fmpq]:
-    return _on_interval(-_slope(top, bottom, -1), fmpq(1))
-
-
-def _on_interval(p: fmpq_poly, end: fmpq) -> list[fmpq]:
-    """Return the coefficients in v of p(t) (1 + v)^deg at t = end v/(1 + v): t in [0, end) is v >= 0."""
-    v, total = fmpq_poly([0, 1]), fmpq_poly([0])
-    for k, c in enumerate(p.coeffs()):
-        total += c * (end * v) ** k * (1 + v) ** (p.degree() - k)
-    return list(total.coeffs())
+def above_dual(bottom: fmpq_poly, end: fmpq) -> fmpq_poly:
+    """Return that for w* times (1 + v)^degree at t = end v/(1 + v): t in [0, end) is v >= 0."""
+    v, p = fmpq_poly([0, 1]), above_omega(bottom, -1)
+    terms = (c * (end * v) ** k * (1 + v) ** (p.degree() - k) for k, c in enumerate(p.coeffs()))
+    return sum(terms, fmpq_poly())

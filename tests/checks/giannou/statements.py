@@ -47,7 +47,7 @@ ODD = [
 ]
 MUTANTS = [
     Mutant("giannou/theorem5_1", "1), minimum(loss)", "1), 2 * minimum(loss)"),
-    Mutant("giannou/theorem5_1", "without_penalty(layers)", "layers", "undecided"),
+    Mutant("giannou/theorem5_1", "lacking(layers, -5, 2)", "layers", "undecided"),
     Mutant("giannou/theorem5_1", "fmpq(4, 100) * mu", "fmpq(4, 10**7) * mu", "undecided"),
     Mutant("giannou/theorem5_2", "Functions.of(mu, N // 4)", "Functions.of(mu, N)"),
     Mutant("giannou/theorem5_2", "layer.relu(stated)}))", "{}}))"),
@@ -86,7 +86,7 @@ MUTANTS = [
     Mutant("giannou/proposition3_3", "squared_ratio(q, mu) - squared", "squared_ratio(q, 2 * mu) - squared"),
     Mutant("giannou/proposition3_3", "ratio(A, y, mu, x, u)", "ratio(9 * A, y, mu / 99, x, u)"),
     Mutant("giannou/mask_floor", "layers_of(theta, n)", "layers_of(theta[::-1], n)", settings={"layers": 1}),
-    Mutant("giannou/mask_floor", "Sample(float(least", "Sample(-float(least", "undecided", {"layers": 1}),
+    Mutant("giannou/mask_floor", "Sample.of(least_B)", "Sample.of(-least_B)", "undecided", {"layers": 1}),
     Mutant("giannou/mask_floor", "DEEPEST = 4", "DEEPEST = 1", "undecided", {"layers": 1}),
     Mutant("giannou/mask_floor", "X, w, own=False)", "X, w)", "undecided", {"layers": 1}),
     Mutant("giannou/label_head", "plain_B - label_B", "label_B - 9 * plain_B", settings={"samples": 500}),
