@@ -46,40 +46,35 @@ def at_end(value, *names, early=1.0):
     return change
 
 
-def reds(early, late):
-    """Let the red lines be so far apart from .8 before and after the first tenth of the steps."""
+def reds(late):
+    """Let the red lines be so far apart from .8 after the first tenth of the steps, but for their end."""
 
     def change(arrays):
         step = arrays["metrics/step"]
-        y = 0.8 + np.where(step == 0, 0.0, np.where(step < 0.1 * step.max(), early, late))
-        return {f"metrics/dist_plain_A{i}": np.where(step == step.max(), 0.8, y) for i in range(3)}
+        is_late = (step >= 0.1 * step.max()) & (step < step.max())
+        return {f"metrics/dist_plain_A{i}": 0.8 + late * is_late for i in range(3)}
 
     return change
 
 
 DISTS = [*(f"dist_B{i}" for i in range(2)), *(f"dist_preconditioned_A{i}" for i in range(3))]
 AHN = [  # figure, record, change of its arrays, and what the claims at these places become
-    ("fig1", "run", at_end(0.06, "dist_preconditioned_A1"), {0: FAILS}),
     ("fig1", "run", at_end(0.04, "dist_preconditioned_A1", early=0.03), {0: FAILS}),
     ("fig1", "run", at_end(0.7, "dist_plain_A2"), {1: FAILS}),
-    ("fig1", "run", reds(0.0, 0.0), {2: HOLDS, 5: HOLDS}),
-    ("fig1", "run", reds(0.06, 0.0), {2: FAILS, 5: HOLDS}),
-    ("fig1", "run", reds(0.0, 0.06), {2: FAILS, 5: FAILS}),
+    ("fig1", "run", reds(0.0), {2: HOLDS, 5: HOLDS}),
+    ("fig1", "run", reds(0.06), {2: FAILS, 5: FAILS}),
     ("fig1", "exact", scaled("risk_RT", 1.03, np.s_[1, -1]), {3: FAILS}),
     ("fig1", "exact", scaled("risk_RT", 1e-3), {4: HOLDS}),
     ("fig1", "exact", lambda a: {"risk_RT": None}, {3: OPEN, 4: OPEN}),
     ("fig2", "exact", moved("white_RLDD", 0.2, np.s_[1, 0, 2, 3]), {0: FAILS}),
-    ("fig2", "exact", moved("white_RLDD", 0.2, np.s_[1, 0, 2, 2]), {0: FAILS}),
     ("fig2", "exact", scaled("a_RL", 1.15, np.s_[1, 0]), {1: FAILS}),
     ("fig3", "run", at_end(0.05, *DISTS), {0: HOLDS, 1: HOLDS}),
-    ("fig3", "run", at_end(0.05, *DISTS, early=0.04), {0: FAILS}),
     ("fig3", "run", at_end(0.9, "dist_preconditioned_A2"), {1: FAILS}),
     ("fig3", "exact", both(put("risk_R", 0.01), put("risk_stderr_R", 1e-4)), {2: HOLDS}),
     ("fig3", "exact", both(put("risk_R", 0.01), put("risk_stderr_R", 1.0)), {2: OPEN}),
     ("fig3", "plain", at_end(1e-9, "risk_on_s"), {3: FAILS}),
     ("fig3", "exact", put("lower_bound", -1.0), {4: HOLDS}),
     ("fig4", "run", lambda a: {"B": np.eye(5) + 0 * a["B"]}, {0: HOLDS}),
-    ("fig4", "run", lambda a: {"B": np.diag([1, -1, 1, -1, 0.1]) + 0 * a["B"]}, {0: FAILS}),
     ("fig5", "exact", lambda a: {"white_RLDD": np.eye(5) + 0 * a["white_RLDD"]}, {1: HOLDS}),
     ("fig5", "exact", lambda a: {"norm_A_RL": a["norm_A_RL"][:, ::-1]}, {0: FAILS}),
     ("fig6", "losses", scaled("exact_pgd_published", 0.5), {8: FAILS}),
@@ -91,8 +86,6 @@ AHN = [  # figure, record, change of its arrays, and what the claims at these pl
     ("fig7", "losses", moved("difference_pgd_steps_gd_steps", 2.0, np.s_[1]), {4: FAILS}),
     ("fig7", "losses", moved("ratio_trained_pgd_steps", 2.0, np.s_[3]), {6: FAILS}),
     ("fig7", "losses", moved("ratio_plain_pgd_steps", 2.0, np.s_[3]), {7: FAILS}),
-    # a mean on one context is certain by Markov alone: 4 replicas above one layer, so more than 4,000
-    ("fig7", "losses", put("mean_plain", 4500.0), {8: HOLDS}),
     ("fig7", "losses", put("mean_plain", 50.0), {8: OPEN}),
     ("fig7", "losses", both(put("mean_plain", 0.5), put("difference_plain_pgd_steps", -0.5)), {8: FAILS}),
     ("fig7", "losses", scaled("exact_pgd_published", 0.5), {9: FAILS}),
@@ -132,37 +125,25 @@ def lines(name, off, layers):
 GIANNOU = [  # with settings
     ("fig1", {}, "losses", encoders(-0.1), {0: HOLDS}),
     ("fig1", {"decisive": True}, "losses", encoders(0.1), {0: FAILS}),
-    ("fig1", {}, "losses", encoders(0.1), {0: OPEN}),
     ("fig7", {}, "losses", encoders(-0.1), {0: HOLDS, 1: HOLDS}),
     ("fig7", {"decisive": True}, "losses", encoders(0.1), {0: FAILS, 1: FAILS}),
-    ("fig7", {"decisive": True}, "losses", moved("trained_LR", 1.0, 1), {0: FAILS, 1: FAILS}),
     ("fig2", {}, "losses", between, {0: OPEN}),
     ("fig2", {"decisive": True}, "losses", between, {0: HOLDS}),
-    ("fig2", {"decisive": True}, "losses", both(between, put("kappa1_unmasked_L2_mean", 0.9)), {0: FAILS}),
-    ("fig2", {}, "losses", put("kappa1_unmasked_L2_mean", 1e-9), {0: FAILS}),
     ("fig2", {}, "baselines", both(*(put(f"newton_{start}_{order}_error", 1.0)
      for start in ("transpose", "identity") for order in (2, 3))), {1: OPEN}),
     ("fig2", {}, "baselines", scaled("family_unmasked_floor", 0.5), {2: FAILS}),
     ("fig2", {}, "losses", put("kappa1_unmasked_started_L3_mean", 0.03, 1), {3: OPEN}),
-    ("fig2", {}, "losses", put("kappa1_unmasked_started_L3_tail", 0.9), {3: OPEN}),  # a few prompts carry it
     ("fig3", {"layers": [1, 2]}, "outputs", lines("unmasked", (0.0, 0.0), (1, 2)), {1: FAILS}),
-    ("fig3", {"layers": [1, 2]}, "outputs", lines("unmasked", (0.9, 0.0), (1, 2)), {1: OPEN}),
     ("fig4", {"layers": [1, 2]}, "outputs", lines("unmasked", (0.0, 0.9), (1, 2)), {0: HOLDS}),
-    ("fig4", {"layers": [1, 2]}, "outputs", lines("unmasked", (0.9, 0.9), (1, 2)), {0: OPEN}),
     ("fig4", {"layers": [1, 2]}, "outputs", lines("unmasked", (0.0, 0.0), (1, 2)), {0: FAILS}),
     ("fig5", {"layers": [1], "layernorm_layers": [1]}, "layernorm_outputs",
      lines("layernorm", (0.0, 0.0), (1,)), {0: HOLDS}),
-    ("fig5", {"layers": [1], "layernorm_layers": [1]}, "layernorm_outputs",
-     lines("layernorm", (1.5, 0.0), (1,)), {0: OPEN}),
     ("fig6", {}, "layernorm_outputs", both(lines("layernorm", (0, 0.9), (7, 10, 12)),
      lines("layernorm", (0, 0.1), (5,))), {0: HOLDS}),
     ("fig6", {}, "layernorm_outputs", both(lines("layernorm", (0, 0.9), (5, 7, 10)),
      lines("layernorm", (0, 0.1), (12,))), {0: FAILS}),
     ("fig9", {}, "losses_kappa5", scaled("kappa5_layernorm_L2_mean", 9.0, 1), {0: OPEN}),
-    ("fig9", {"decisive": True}, "losses_kappa5",
-     scaled("kappa5_layernorm_L2_mean", 9.0, 1), {0: FAILS}),
-    ("fig9", {"decisive": True}, "losses_kappa5",
-     put("kappa5_layernorm_L2_tail", 0.9), {0: FAILS}),
+    ("fig9", {"decisive": True}, "losses_kappa5", scaled("kappa5_layernorm_L2_mean", 9.0, 1), {0: FAILS}),
     ("fig10", {}, "surfaces", put("largest_slope", -0.02), {0: HOLDS, 1: HOLDS}),
     ("fig10", {}, "surfaces", both(put("largest_h", -0.02), put("largest_h_own", 0.0)), {2: HOLDS, 3: FAILS}),
     ("fig10", {}, "surfaces", put("largest_slope", 0.02), {0: FAILS}),
@@ -171,7 +152,6 @@ LAST = np.s_[..., -1]
 LDS = [
     ("fig1", "AR2_exact", scaled("risk_RS", 1.03, np.s_[1, -1]), {0: FAILS}),
     ("fig1", "AR2_exact", put("risk_RS", np.nan), {0: OPEN}),
-    ("fig1", "AR2_optimum", scaled("any_heads", 0.97), {0: OPEN}),
     ("fig1", "AR1_exact", scaled("weight_R", 1.03, 1), {4: FAILS}),
     ("fig1", "AR1_exact", put("weight_R", np.nan), {4: OPEN}),
     ("fig1", "AR1_exact", put("minimum_outside_R", 2e-5, 1), {2: FAILS}),
@@ -202,16 +182,12 @@ XIE = [
     ("fig1", "exact", scaled("yq_lsa_XR", 1.02, -1), {1: FAILS}),
     ("fig1", "exact", scaled("lsa_XR", 1.02, -1), {3: FAILS}),
     ("fig1", "exact", scaled("lsa_XR", 0.5, -1), {2: FAILS}),
-    ("fig1", "exact", lambda a: {"any_heads_G": np.full_like(a["any_heads_G"], a["gd"])}, {0: FAILS}),
-    ("fig1", "exact", lambda a: {"one_head_G": np.minimum(a["one_head_G"], a["one_head_G"][-2])}, {0: FAILS}),
     ("fig1", "exact", lambda a: put("one_head_G", a["gd"] + 1e-9, 1)(a), {0: FAILS}),
     ("fig2", "exact", moved("best_X", 1e-3, 9), {2: HOLDS}),
     ("fig2", "exact", moved("best_X", 1e-3, 10), {1: FAILS}),
     ("fig2", "exact", lambda a: {"best_X": np.maximum(a["best_X"], a["best_X"][1])}, {0: FAILS}),
-    ("fig2", "exact", lambda a: put("best_X", a["best_X"][8], 9)(a), {0: FAILS}),
     ("fig2", "exact", moved("gd", 1.0), {3: FAILS}),
     ("fig2", "exact", scaled("risk_XRS", 1.02, 12), {5: FAILS}),
-    ("fig2", "exact", scaled("risk_XRS", 1.02, 10), {5: FAILS}),
     ("fig2", "exact", scaled("risk_XRS", 1.02, 1), {4: FAILS}),
     ("fig3", "exact", lambda a: moved("risk_XRS", 0.1 * a["slope"] * a["squared_X"][:, None, None])(a),
      {0: FAILS}),
