@@ -1,4 +1,4 @@
-"""What a reader sees of a picture, and figures that train nothing."""
+"""What a reader sees of a picture."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -12,13 +12,6 @@ from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
 
 TOUCH = -1.0  # pixels by which two words may overlap: they keep a distance
-
-
-def unbuilt(cls: type, **settings: Any) -> Any:
-    """Return a figure that can draw and judge records, with these of its settings alone."""
-    figure = cls.__new__(cls)
-    vars(figure).update(settings)
-    return figure
 
 
 def faults(figure: Figure) -> list[str]:

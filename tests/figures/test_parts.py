@@ -1,7 +1,6 @@
 """Tests of the parts of figures: claims, the helpers of a panel, layout and look, stored arrays."""
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -131,21 +130,6 @@ def test_other_texts_follow_the_font_size_of_a_style(tmp_path):
         style.heatmap(matrix, np.eye(2), "")
     texts = matrix.title, matrix.texts[0], axes.xaxis.get_majorticklabels()[0]
     assert [text.get_fontsize() for text in texts] == [10, 7.5, 8.75]
-
-
-REFUSED = {
-    "figure.style=gplot: must be a file or one of matplotlib's styles; did you": {"style": "gplot"},
-    "figure.style=3: must be a name or a list of names": {"style": 3},
-    "figure.width=0.2: must be a finite number of at least 1": {"width": 0.2},
-    "figure.width=400: must be 40 inches at most": {"width": 400},
-    "figure.formats=jpg: must be one of png, pdf, svg": {"formats": ["pdf", "jpg"]},
-}
-
-
-@pytest.mark.parametrize(("said", "given"), REFUSED.items())
-def test_a_look_that_cannot_be_is_refused(said, given):
-    with pytest.raises(InputError, match=f"^{re.escape(said)}"):
-        Look.of(given)
 
 
 def stored_run():

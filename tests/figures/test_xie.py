@@ -87,14 +87,6 @@ def trained(tmp_path_factory):
     return found | {"one seed": alignment_of(one_seed, LAST["prompts"])}
 
 
-def test_minibatch_curves_share_the_colour_and_one_legend_entry(trained):
-    axes = SMALL["fig5"].picture(trained["fig5"]).axes[0]
-    long = {line.get_label(): line.get_color() for line in axes.lines if line.get_linestyle() == "-"}
-    dotted = [line.get_color() for line in axes.lines if line.get_linestyle() == ":"]
-    assert dotted[0] == long[r"$\|w^*\|^2$ = 4"]
-    assert [text.get_text() for text in axes.get_legend().get_texts()].count("minibatch") == 1
-
-
 def test_risks_are_exact_however_a_run_was_trained(trained):
     run, short = trained["fig2"]["H3"], trained["fig2"]["minibatch H1"]
     steps_T, loss_ST = metric(run, "loss")
