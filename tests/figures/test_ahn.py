@@ -8,7 +8,7 @@ from scipy import stats
 
 from icl.figures.ahn import losses
 from icl.figures.ahn import trained as weights_of
-from icl.figures.ahn.fig3 import gathered, untrained
+from icl.figures.ahn.fig3 import gathered, off_s
 from icl.random import generator
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
@@ -91,7 +91,7 @@ def test_figure_3_shows_all_steps_and_says_where_training_ended():
     steps_T, y_RT = np.array([0, 1, 10, 11, 12, 100]), np.array([[5, 1, 2, 9, 3, 4], [5, 1, 2, 8, 0, 4.0]])
     at_K, found_KQ = gathered(steps_T, y_RT)
     assert at_K.tolist() == [0, 1, 10, 12, 100] and found_KQ[3].tolist() == [0, 5.5, 9]
-    words = [untrained(record(config={}), np.array([0.0, off])) for off in (0.11, 0.09)]
+    words = [off_s(np.array([0.0, off])) for off in (0.11, 0.09)]
     assert words == ["ends off S", ""]
     figure, records = base("ahn/fig4")
     assert "ends off S" in [axes.get_xlabel() for axes in figure.picture(records).axes]

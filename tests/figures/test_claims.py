@@ -1,14 +1,9 @@
 """Claims of figures on records that contradict them: what each becomes where an array is changed."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from icl.figures.ahn.fig3 import where_converged
-from icl.figures.claims import Claim
 from tests.figures.bases import SMALL, base, changed
-from tests.records import record
 
 HOLDS, FAILS, OPEN = "holds", "fails", "undecided"
 
@@ -263,17 +258,3 @@ def test_claims_are_as_expected_of_what_is_computed_small(id):
     figure, records = base(id)
     claims = figure.claims(records)
     assert claims and [c.verdict for c in claims] == [c.expected for c in claims]
-
-
-@pytest.mark.parametrize(
-    ("per_batch", "end", "verdict"),
-    [(100, 0.995, "holds"), (100, 0.98, "undecided"), (100, np.nan, "undecided"), (5, 0.98, "holds")],
-)
-def test_a_run_whose_loss_still_falls_decides_nothing_about_trained_weights(per_batch, end, verdict):
-    """Its loss says so only where all steps are on one set of prompts."""
-    metrics = {"step": [0, 90, 100], "seed": [0, 0, 0], "loss": [5.0, 1.0, end]}
-    config = {"train": {"steps": 100, "steps_per_batch": per_batch}}
-    run = record(run={"seeds": [0]}, config=config, metrics=metrics)
-    of_weights = Claim("of weights", {}, "", "holds", kind="exact")
-    claims = where_converged(run, [of_weights, replace(of_weights, verdict="fails", trained=False)])
-    assert [claim.verdict for claim in claims] == [verdict, "fails"]

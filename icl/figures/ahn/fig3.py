@@ -6,7 +6,7 @@ R seeds, L layers, D covariates, T stored steps, M minima on S, K batches of the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from string import ascii_lowercase
 
 import numpy as np
@@ -47,7 +47,6 @@ from icl.training.load import TrainedRun, restored
 MOST_STARTS = 10**5  # of a search: days
 MAX_LAYERS = 4  # of the exact polynomial with B
 ON_S = 0.1  # where a Dist that 'appears to be decreasing to 0' (section 5.1) has to end
-STILL_FALLING = 0.01  # share by which the loss of fixed prompts falls in the last tenth of a run
 QUANTILE = 3.2905  # 99.9 %, two-sided
 PER_DECADE = 12  # steps shown of each power of ten
 
@@ -150,7 +149,7 @@ class Fig3(TrainingSettings, Figure):
         ):
             quantiles(axes, *gathered(steps_T, loss_RT), color, label)
         ends = np.array([metric(run, f"dist_B{layer}")[1][:, -1] for layer in range(first)])
-        note(of_B[0][1], untrained(run, ends), "lower left")
+        note(of_B[0][1], off_s(ends), "lower left")
         for axes in panels.values():
             step_axis(axes, metric(run, "risk_on_s")[0][-1])
         for _, axes in (loss, on_plain):
@@ -173,7 +172,7 @@ class Fig3(TrainingSettings, Figure):
         ratio_R = metric(records["plain"], "risk_on_s")[1][:, -1] / np.median(
             arrays["plain_projected_batch_RK"], axis=1
         )
-        claims = [
+        return [
             Claim.of(
                 "Dist(B_l, I) and Dist(Sigma^1/2 A_l Sigma^1/2, I) fall ('appears to be decreasing to 0', "
                 "section 5.1)",
@@ -246,7 +245,6 @@ class Fig3(TrainingSettings, Figure):
                 trained=False,
             ),
         ]  # fmt: skip
-        return where_converged(run, claims)
 
 
 def gathered(steps_T: np.ndarray, y_RT: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -258,34 +256,9 @@ def gathered(steps_T: np.ndarray, y_RT: np.ndarray) -> tuple[np.ndarray, np.ndar
     return steps_T[last_K], np.array([np.quantile(part, (0, 0.5, 1)) for part in parts])
 
 
-def untrained(run: RunRecord, dist_RL: np.ndarray) -> str:
-    """Return in a few words what training did not reach, or nothing: on S these distances are 0."""
-    return "not converged" if unconverged(run) else "ends off S" if (dist_RL > ON_S).any() else ""
-
-
-def unconverged(run: RunRecord) -> str:
-    """Return why the run has not converged, or nothing.
-
-    On one set of prompts the loss tells. On fresh ones the schedule of the learning rate ends the training.
-    """
-    train = run.config.get("train", {})
-    if train.get("steps_per_batch", 0) < train.get("steps", 1):
-        return ""
-    steps_T, loss_RT = run.curve("loss")  # with its NaN
-    before_R = loss_RT[:, np.searchsorted(steps_T, 0.9 * steps_T[-1])]
-    fall = float((1 - loss_RT[:, -1] / before_R).max())
-    if fall <= STILL_FALLING:  # not of a NaN
-        return ""
-    return (
-        f"a seed has not converged: its loss fell by {fall:.1%} in the last tenth of the steps; more steps "
-        "may decide (figure.steps)"
-    )
-
-
-def where_converged(run: RunRecord, claims: Sequence[Claim]) -> list[Claim]:
-    """Return the claims, those about trained weights undecided where the run has not converged."""
-    reason = unconverged(run)
-    return [replace(c, verdict="undecided", reason=reason) if reason and c.trained else c for c in claims]
+def off_s(dist_RL: np.ndarray) -> str:
+    """Return what is written where training ends off S, on which these distances are 0."""
+    return "ends off S" if (dist_RL > ON_S).any() else ""
 
 
 def multiples_of_identity(what: str, letter: str, M_RLDD: np.ndarray, seeds: Sequence[int]) -> Claim:

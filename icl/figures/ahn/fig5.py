@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from icl.figures.ahn.fig3 import Fig3, from_identity, multiples_of_identity, untrained, where_converged
+from icl.figures.ahn.fig3 import Fig3, from_identity, multiples_of_identity, off_s
 from icl.figures.claims import Claim, exact
 from icl.figures.figure import Layout, Panels, Records
 from icl.figures.style import RED, heatmap
@@ -19,15 +19,13 @@ class Fig5(Fig3):
         first = zip(panels.values(), arrays["white_RLDD"][0], arrays["a_RL"][0], strict=True)
         for i, (axes, white_DD, a) in enumerate(first):
             heatmap(axes, white_DD, rf"$\Sigma^{{1/2}}A_{i}\Sigma^{{1/2}}$: $-a_{i}={-a:.3g}$")
-        next(iter(panels.values())).set_xlabel(
-            untrained(records["run"], from_identity(arrays["white_RLDD"])), color=RED
-        )
+        next(iter(panels.values())).set_xlabel(off_s(from_identity(arrays["white_RLDD"])), color=RED)
 
     def claims(self, records: Records) -> list[Claim]:
         run, arrays = records["run"], records["exact"].weights
         norm_RL = arrays["norm_A_RL"]
         growth = float((norm_RL[:, 1:] / norm_RL[:, :-1]).min())
-        claims = [
+        return [
             Claim.of(
                 "||A_0|| <= ||A_1|| <= ||A_2|| (section 5.1): small steps first, large ones last",
                 {
@@ -42,4 +40,3 @@ class Fig5(Fig3):
             ),
             multiples_of_identity("Sigma^1/2 A_l Sigma^1/2", "A", arrays["white_RLDD"], run.run["seeds"]),
         ]
-        return where_converged(run, claims)

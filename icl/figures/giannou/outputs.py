@@ -70,25 +70,17 @@ class Outputs(Regression):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._in_groups("contexts", CLIPPED, 10**6)
+        self.depths: Sequence[int] = self.layers  # of the models that are drawn
 
     def _in_groups(self, name: str, least: int, most: int) -> None:
         if whole(f"{KEY}.{name}", getattr(self, name), least, most) % GROUPS:
             raise InputError(f"{KEY}.{name}={getattr(self, name)}: must be a multiple of {GROUPS}")
 
-    @property
-    def depths(self) -> Sequence[int]:
-        """Layers of the models that are drawn."""
-        return self.layers
-
     def runs(self, runner: Runner) -> Records:
         stacks: dict[str, Stack] = {}
         for mask in (False, True):
             stacks |= self.stacks(runner, LAW, mask)
-        science = {
-            "seeds": [EVALUATED],
-            "of": identities(stacks),
-            "contexts": self.contexts,
-        }
+        science = {"seeds": [EVALUATED], "of": identities(stacks), "contexts": self.contexts}
 
         def compute() -> dict[str, np.ndarray]:
             """Means of every group of contexts, `NAME_RKG`, of Newton's `NAME_TKG`; `NAME_clipped_RG`."""
@@ -156,21 +148,14 @@ class OutputsLayerNorm(Outputs):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.layernorm_layers = depths("layernorm_layers", self.layernorm_layers)
+        self.layernorm_layers = self.depths = depths("layernorm_layers", self.layernorm_layers)
         whole(f"{KEY}.layernorm_steps", self.layernorm_steps, 10)
         self._in_groups("tokens", GROUPS, self.contexts)
 
-    @property
-    def depths(self) -> Sequence[int]:
-        return self.layernorm_layers
-
     def runs(self, runner: Runner) -> Records:
         stacks = self.layernorm(runner, LAW, self.layernorm_layers, self.layernorm_steps)
-        science = {
-            "seeds": [EVALUATED],
-            "of": identities(stacks),
-            "contexts": [self.contexts, self.tokens],
-        }
+        contexts = [self.contexts, self.tokens]
+        science = {"seeds": [EVALUATED], "of": identities(stacks), "contexts": contexts}
 
         def compute() -> dict[str, np.ndarray]:
             given = MovingQuery(self)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -168,20 +167,19 @@ def _supports_are_the_masks(windows: Sequence[Window]) -> Claim:
     reached = all(window.exact["minimum_reached_R"].all() for window in windows)
     return Claim(
         f"the supports of W_QK and W_V end as the masks of (13), entries below {TOLERANCE:g} being zero",
-        {window.name: _supports(window) for window in windows},
+        {
+            window.name: {
+                "at the end": {part: window.exact[f"raw_{part}_RS"][:, -1].tolist() for part in PARTS},
+                "at the minimum": {part: window.exact[f"minimum_{part}_R"].tolist() for part in PARTS},
+            }
+            for window in windows
+        },
         "Jaccard distance 0 in every seed, at the local minimum of the exact risk that the trained weights "
         "descend to; on new systems at every step also where training ends",
         "undecided" if not reached else "fails" if off else "holds",
         expected="holds" if all(window.size < 3 for window in windows) else "fails",
         kind="exact",
     )
-
-
-def _supports(window: Window) -> dict[str, Any]:
-    """Return the distances where training ends and at the minimum."""
-    ended = {part: window.exact[f"raw_{part}_RS"][:, -1].tolist() for part in PARTS}
-    at_minimum = {part: window.exact[f"minimum_{part}_R"].tolist() for part in PARTS}
-    return {"at the end": ended, "at the minimum": at_minimum}
 
 
 def _outside_vanishes(windows: Sequence[Window]) -> Claim:
