@@ -1,12 +1,9 @@
-"""Numbers and verdicts as text, one way for the terminal, notebooks, the report and the docs.
-
-Typeset text has a minus sign, and powers of ten as 2.11 × 10⁻¹⁶.
-"""
+"""Numbers and verdicts as text, one way for the terminal, notebooks, the report and the docs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +12,6 @@ from icl.verdicts import KINDS, error_of, has_error
 SHOWN = 8  # entries of a list or table before it is cut
 WRITTEN = 17  # letters of a fraction that is written out
 _SMALL = 3  # rows of a matrix that a sentence writes out
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Relation(NamedTuple):
@@ -43,16 +39,14 @@ def relation(measured: Mapping[str, Any], bound: Mapping[str, Any]) -> Relation:
 def inequality(compared: Relation) -> str:
     """Return the relation in plain text: gradient_norm 3e-15 < 2e-13."""
     name, value, sign, limit = compared
-    left, right = _distinct(value, limit, brief, (3, 6, 12, 15))
+    left, right = _distinct(value, limit)
     return f"{name} {left} {sign} {right}".strip()
 
 
-def _distinct(
-    left: Any, right: Any, text: Callable[[Any, int], str], digits: Sequence[int]
-) -> tuple[str, str]:
+def _distinct(left: Any, right: Any) -> tuple[str, str]:
     """Return both with as many digits as show which is larger: 53.970856 < 54."""
-    for count in digits:
-        texts = text(left, count), text(right, count)
+    for count in (3, 6, 12, 15):
+        texts = brief(left, count), brief(right, count)
         if texts[0] != texts[1] or left == right:
             break
     return texts
@@ -194,7 +188,7 @@ def _evidence(document: Mapping[str, Any]) -> str:
     if compared.sign == "=":
         comma = "," if "," in meaning else ""
         return f"{meaning}{comma} is {brief(compared.value, 3)}{f' ({kind})' if kind else ''}"
-    value, limit = _distinct(compared.value, compared.bound, brief, (3, 6, 12, 15))
+    value, limit = _distinct(compared.value, compared.bound)
     source = short_source(document["bound"]["source"])
     comma = "," if "," in meaning else ""
     measured = f"{meaning}{comma} is {value}{f' ({kind})' if kind else ''}"
@@ -249,52 +243,30 @@ def numbers(document: Mapping[str, Any], digits: int = 4) -> Iterator[ShownNumbe
         yield ShownNumber(name, text, kind, meaning)
 
 
-def brief(value: Any, digits: int = 4) -> str:
-    """Any measured value in one line of plain text; long lists and tables are cut."""
-    return _in_a_line(
-        value, "-", lambda entry: f"{entry:.{digits}g}" if isinstance(entry, float) else str(entry)
-    )
-
-
-def typeset(value: Any, digits: int = 4, *, nested: bool = False) -> str:
-    """Any measured value in one line for a page; `nested` puts a table in parentheses."""
-    return _in_a_line(value, "\N{EN DASH}", lambda x: _typeset(x, digits), nested)
-
-
-def named_values(value: Any) -> list[tuple[str, str]]:
-    """Return a measurement typeset as (name, text), one for each entry of a table."""
-    if isinstance(value, Mapping):
-        return [(str(key), typeset(entry, nested=True)) for key, entry in value.items()]
-    return [("", typeset(value))]
-
-
-def _in_a_line(value: Any, nothing: str, number: Callable[[float], str], nested: bool = False) -> str:
+def brief(value: Any, digits: int = 4, *, nested: bool = False) -> str:
+    """Any measured value in one line; long lists and tables are cut, `nested` puts a table in parentheses."""
     if value is None:
-        return nothing
+        return "-"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int | float):
-        return number(value)
+    if isinstance(value, float):
+        return f"{value:.{digits}g}"
     if not isinstance(value, Mapping | list | tuple):
         return str(value)
     more = [f"… ({len(value)})"] if len(value) > SHOWN else []
     if isinstance(value, Mapping):
         first = list(value.items())[:SHOWN]
-        entries = [f"{key}: {_in_a_line(entry, nothing, number, True)}" for key, entry in first]
+        entries = [f"{key}: {brief(entry, digits, nested=True)}" for key, entry in first]
         text = "; ".join([*entries, *more])
         return f"({text})" if nested else text
-    return f"[{', '.join([*(_in_a_line(entry, nothing, number, True) for entry in value[:SHOWN]), *more])}]"
+    return f"[{', '.join([*(brief(entry, digits, nested=True) for entry in value[:SHOWN]), *more])}]"
 
 
-def _typeset(value: float, digits: int) -> str:
-    if isinstance(value, int):
-        text = str(value)
-    elif value == 0 or 1e-3 <= abs(value) < 1e6:
-        text = f"{value:.{digits}g}" if abs(value) < 1e4 else f"{value:.0f}"
-    else:
-        text, _, power = f"{value:.{digits - 2}e}".partition("e")
-        text += f" × 10{str(int(power)).translate(_RAISED)}" if power else ""
-    return text.replace("-", "\N{MINUS SIGN}")
+def named_values(value: Any) -> list[tuple[str, str]]:
+    """Return a measurement as (name, text), one for each entry of a table."""
+    if isinstance(value, Mapping):
+        return [(str(key), brief(entry, nested=True)) for key, entry in value.items()]
+    return [("", brief(value))]
 
 
 def is_number(value: Any) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 BOTTOM = {
     "errors", "random", "resolver", "verdicts", "metrics", "text", "digests", "progress", "stats",
-    "events", "kernel", "redact", "look",
+    "kernel", "redact", "look",
 }  # importable by all but theory  # fmt: skip
 LAYERS = {
     "theory": {"theory"},
@@ -24,7 +24,6 @@ LAYERS = {
     "digests": {"digests"},
     "resolver": {"resolver", "errors"},
     "conf": {"conf"},
-    "events": {"events"},
     "progress": {"progress"},
     "stats": {"stats"},
     "metrics": {"metrics", "errors"},

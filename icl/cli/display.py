@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from icl.cli.show import in_short, needs
 from icl.errors import full_errors
-from icl.events import Event, ItemProgress, Message, Planned, StateChanged, WorkItem
+from icl.progress import Event, ItemProgress, Message, Planned, StateChanged, WorkItem
 
 EVERY = 60.0  # seconds, for a line where there is no bar
 Status = Callable[[], tuple[int, int, str]]

@@ -14,7 +14,7 @@ from icl.config.compose import Composed, compose
 from icl.config.objects import target_of
 from icl.config.search_path import SCALES, ConfigDirs
 from icl.errors import InputError, nearest_key, one_of
-from icl.events import Listener, Message, quiet
+from icl.progress import Listener, Message, quiet
 
 Loggers = Mapping[str, Mapping[str, Any]]  # Lightning's, by name, each with its _target_
 COMMON = ("scale", "format", "force", "stale", "paths", "logger")  # conf/base.yaml

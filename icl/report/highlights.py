@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from icl.report.content import ReportEntry
-from icl.text import typeset
+from icl.text import brief
 
 _NUMBER = re.compile(r"\{([\w.-]+/[\w.-]+) ([^{}]+)\}")  # {PAPER/ID optimal_risk}
 
@@ -22,7 +22,7 @@ def _filled(paragraph: str, entries: Mapping[str, ReportEntry]) -> str:
     for sentence in re.split(r"(?<=[.?!]) (?=[A-Z])", paragraph):
         found = {match[0]: value_of(entries.get(match[1]), match[2]) for match in _NUMBER.finditer(sentence)}
         if None not in found.values():
-            kept.append(_NUMBER.sub(lambda match: typeset(found[match[0]]), sentence))  # noqa: B023
+            kept.append(_NUMBER.sub(lambda match: brief(found[match[0]]), sentence))  # noqa: B023
     return " ".join(kept)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from icl.report import mathematics
 from icl.report.content import ReportEntry
 from icl.report.statements import anchor, statements_of
-from icl.text import typeset
+from icl.text import brief
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -41,7 +41,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
-        "brief": typeset, "web": _web_link, "math": mathematics.prose,
+        "brief": brief, "web": _web_link, "math": mathematics.prose,
         "mathml": mathematics.mathml, "formulas": mathematics.formulas,
     }  # fmt: skip
     made.globals["anchor"] = anchor

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from icl.report.content import ReportEntry
-from icl.text import WRITTEN, ShownNumber, named_values, numbers, typeset
+from icl.text import WRITTEN, ShownNumber, brief, named_values, numbers
 from icl.verdicts import KINDS, SIGNS, VERDICTS, in_view_of
 
 _RANKS = ("Theorem", "Proposition", "Corollary", "Lemma")  # a false theorem weighs more than a false lemma
@@ -91,7 +91,7 @@ class Statement:
     def bound(self) -> str:
         """Return a claim's bound, or where a check's is from."""
         bound = self.found.get("bound")
-        return str(bound.get("source", "")) if isinstance(bound, Mapping) else typeset(bound)
+        return str(bound.get("source", "")) if isinstance(bound, Mapping) else brief(bound)
 
     @property
     def controls(self) -> list[tuple[str, str, bool]]:
@@ -100,7 +100,7 @@ class Statement:
         found = []
         for control in self.found.get("controls") or ([one] if one else []):
             exact, measured = str(control.get("exact") or ""), control.get("measured")
-            value = exact if 0 < len(exact) <= WRITTEN else typeset(measured, nested=True)
+            value = exact if 0 < len(exact) <= WRITTEN else brief(measured, nested=True)
             found.append((str(control.get("description", "")), value, bool(control.get("rejected"))))
         return found
 

@@ -19,12 +19,11 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 
 import icl
-from icl import api
 from icl.config.session import Session
 from icl.errors import InputError, Unavailable
-from icl.events import Event, ItemProgress, Message, StateChanged, WorkItem
 from icl.jobs.requests.check import CheckRequest
 from icl.notebook import ResultDict
+from icl.progress import Event, ItemProgress, Message, StateChanged, WorkItem
 from icl.report.mathematics import formulas
 from tests.commands import Run
 
@@ -177,7 +176,6 @@ def test_a_terminal_shows_a_bar_and_nothing_else_does(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(CheckRequest, "measure", measure)
     monkeypatch.setattr(sys, "stderr", seen)
-    monkeypatch.setattr(api, "PATIENCE", 0.01)
     assert icl.check("ahn/theorem1", outputs=None) == {} and seen.getvalue() == ""
     monkeypatch.setattr(seen, "isatty", lambda: True)
     icl.check("ahn/theorem1", outputs=None)

@@ -11,10 +11,10 @@ from icl.config.compose import compose
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.errors import InputError
-from icl.events import Event, ItemProgress, StateChanged, WorkItem
 from icl.jobs.execution.run_many import Task, run_many, worker_count
 from icl.jobs.requests.parse import _node, parse_named
 from icl.jobs.requests.request import Document
+from icl.progress import Event, ItemProgress, StateChanged, WorkItem
 from icl.runs.atomic import Unwritable
 
 

@@ -22,12 +22,12 @@ from icl.config.compose import Composed, compose
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session, parse_session
 from icl.errors import InputError, Unavailable, nearest, one_line, whole
-from icl.events import Event, Listener, Planned, StateChanged, WorkItem, quiet
 from icl.jobs.execution.interruption import in_worker, stay, workers_first
 from icl.jobs.execution.memory import available_bytes
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Document, Request, lookup_or_validate, run_request
 from icl.jobs.stored.report import SHOWN, ReportRequest, blank_entries, build_report, papers_of
+from icl.progress import Event, Listener, Planned, StateChanged, WorkItem, quiet
 from icl.runs.atomic import Unwritable
 
 _BYTES = 1.5e9  # of a worker at scale=laptop: torch, and the runs of a figure

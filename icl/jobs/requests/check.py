@@ -21,13 +21,12 @@ from icl.config.objects import instantiate, target_of
 from icl.config.session import Session
 from icl.config.values import by_content, is_array_file, literal
 from icl.errors import InputError, one_of, whole
-from icl.events import ItemProgress, WorkItem
 from icl.jobs.requests import given_weights
 from icl.jobs.requests.request import Document, StoredResult
 from icl.jobs.stored.catalog import CatalogEntry, entry_of, entry_of_statement
 from icl.loggers.documents import log_document, verdict_row
 from icl.loggers.names import JUDGED
-from icl.progress import listening
+from icl.progress import WorkItem, listening
 from icl.runs.code import code_digest, targets
 from icl.runs.documents import same, to_json
 from icl.runs.fingerprint import fingerprint
@@ -128,12 +127,8 @@ class CheckRequest:
 
     def measure(self, session: Session) -> Document:
         """Measure, without storing the result."""
-        item, named = WorkItem("check", self.id), self.place or self.id
-        with (
-            _one_thread(),
-            _own_line(self.place, self.statement),
-            listening(lambda what, share, _: session.on_event(ItemProgress(item, share, what))),
-        ):
+        named, heard = self.place or self.id, listening(WorkItem("check", self.id), session.on_event)
+        with _one_thread(), _own_line(self.place, self.statement), heard:
             found = self.of_weights or decided(
                 self.id, self.check, self.settings, self.expected, self.tries, self.seed, named
             )

@@ -25,12 +25,11 @@ from icl.config.session import Session, parse_session
 from icl.config.values import by_content, flatten, literal
 from icl.digests import file_digest
 from icl.errors import InputError
-from icl.events import ItemProgress, WorkItem
 from icl.jobs.requests import train
 from icl.jobs.requests.request import Document, StoredResult
 from icl.loggers.documents import log_document
 from icl.look import FORMATS, KEYS, Look, drawn_as
-from icl.progress import listening
+from icl.progress import WorkItem, listening
 from icl.runs import layout
 from icl.runs.atomic import with_room, write_bytes
 from icl.runs.code import DRAWING, code_digest, content_ids, current_digest, derived_digest, targets
@@ -130,8 +129,7 @@ class FigureRequest:
         found = None if session.force else self.lookup(session)
         if found is not None and not found.stale and found.left == IN_STYLE:
             return self._in_style(found.document, found.path.parent)
-        item = WorkItem("figure", self.id)
-        with listening(lambda what, share, _: session.on_event(ItemProgress(item, share, what))):
+        with listening(WorkItem("figure", self.id), session.on_event):
             records = self.figure.runs(FigureRunner(self.scale, replace(session, figure=self.id)))
         made, configs = content_ids(records), session.configs.digest()
         digest = derived_digest(code_digest(self.roots), made)

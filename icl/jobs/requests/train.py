@@ -20,12 +20,12 @@ from icl.config.session import Session
 from icl.config.train_config import TrainConfig
 from icl.config.values import by_content, processes, resolve_seeds
 from icl.errors import InputError
-from icl.events import ItemProgress, WorkItem
 from icl.jobs.execution.memory import fits_in_memory
 from icl.jobs.requests.check import WeightCheck, validate_weight_checks, weight_checks_of
 from icl.jobs.requests.given_weights import of_model, of_run
 from icl.jobs.requests.request import Document, StoredResult, run_request
 from icl.loggers.names import grouped, name_of_overrides
+from icl.progress import ItemProgress, WorkItem
 from icl.redact import redact
 from icl.runs import atomic
 from icl.runs.code import TRAINING, code_digest, targets
