@@ -149,9 +149,12 @@ def _imports(node: ast.AST, how: str) -> Iterator[str]:
 
 
 def test_nothing_imports_in_a_circle() -> None:
-    """Count imports inside functions and for types, too; only the command line imports itself."""
+    """Count imports inside functions and for types, too; only itself and Python's functions import the
+    command line."""
     for name, wishes in graph("types").items():
-        assert name.startswith("icl.cli") or not any(wish.startswith("icl.cli") for wish in wishes), name
+        assert name.startswith(("icl.cli", "icl.api")) or not any(
+            wish.startswith("icl.cli") for wish in wishes
+        ), name
     try:
         list(TopologicalSorter(graph("types")).static_order())
     except CycleError as error:

@@ -13,7 +13,6 @@ import torch
 from pytorch_lightning.loggers import Logger
 
 from icl.config import instantiate, target_class
-from icl.config.train_config import TrainConfig
 from icl.errors import InputError, nearest
 from icl.models import Transformer
 from icl.tasks.law import Law
@@ -31,16 +30,16 @@ OURS = {  # options of pl.Trainer, and what sets them in a run
 }
 
 
-def build_parts(config: TrainConfig, built: tuple[Law, Transformer] | None = None) -> RunComponents:
+def build_parts(config: Mapping[str, Any], built: tuple[Law, Transformer] | None = None) -> RunComponents:
     """Build the parts of a run; `built` are its law and model, where they exist already."""
-    law, model = built or law_and_model(config.task, config.model, config.seeds)
+    law, model = built or law_and_model(config["task"], config["model"], config["seeds"])
     return RunComponents(
         law=law,
         model=model,
-        optimizer=build_optimizer(config.optimizer),
-        train=instantiate("train", {"_target_": "icl.training.settings.LoopConfig", **config.train}),
-        trainer=build_trainer_settings(config.trainer),
-        callbacks=build_callbacks(config.stored["callbacks"]),
+        optimizer=build_optimizer(config["optimizer"]),
+        train=instantiate("train", {"_target_": "icl.training.settings.LoopConfig", **config["train"]}),
+        trainer=build_trainer_settings(config["trainer"]),
+        callbacks=build_callbacks(config["callbacks"]),
     )
 
 

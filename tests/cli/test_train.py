@@ -78,12 +78,12 @@ def test_a_figure_that_names_the_number_of_steps_asks_for_the_same_run(name: str
         return train.parse(composed, Session(Path("/nowhere")))
 
     own = parsed()
-    steps = own.config.train["steps"]
+    steps = own.config["train"]["steps"]
     named = TrainingSettings(steps=steps).overrides()
     assert named["train.steps"] == steps
     assert parsed(*(f"{key}={value}" for key, value in named.items())).identity == own.identity
-    longer = parsed(f"train.steps={5 * steps}").config.optimizer["schedule"]["every"]
-    assert longer in (400, 5 * own.config.optimizer["schedule"]["every"])
+    longer = parsed(f"train.steps={5 * steps}").config["optimizer"]["schedule"]["every"]
+    assert longer in (400, 5 * own.config["optimizer"]["schedule"]["every"])
 
 
 def test_verdicts_are_given_kept_and_added_later(tiny: Run) -> None:

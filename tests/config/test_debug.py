@@ -34,7 +34,7 @@ def test_a_debug_run_is_no_run_of_the_experiment(preset: str) -> None:
         own, short = request(experiment, None), request(experiment, preset)
         assert short.id == f"debug/{preset}/{experiment}"
         assert short.identity != own.identity  # its own settings: other fingerprints
-        assert short.config.task == own.config.task and short.config.model == own.config.model
+        assert [short.config[key] == own.config[key] for key in ("task", "model")] == [True, True]
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS[::3])

@@ -131,4 +131,4 @@ def test_a_document_that_lacks_things_is_shown_with_what_it_has(figure: Make) ->
     (bare,) = statements([ReportEntry("check", "x/y", "x", "", "", "done", {"verdict": "holds"})])
     assert (bare.claim, bare.controls, bare.proof, bare.remarks, bare.notes) == ("", [], [], [], [])
     (claim,) = statements([figure(claims=[{"claim": "c", "bound": 0.5}])])
-    assert claim.bound == "0.5" and [(n.name, n.value) for n in claim.numbers] == [("", "–")]
+    assert claim.bound == "0.5" and [(n.name, n.value) for n in claim.numbers] == [("", "-")]

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import json
 import resource
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from icl.config.session import Session
-from icl.config.train_config import Place, TrainConfig
 from icl.jobs.execution.memory import available_bytes
 from icl.jobs.requests.train import TrainRequest
 
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 SHARE = 0.5  # of the memory that is free
 PER_PROMPT = 8  # tensors of a prompt's size in float64: drawn, shared out, cut, and those of a gradient
 _CONTEXT_IN_GRAM_FORM = "icl.tasks.LinearRegression"
+Config = Mapping[str, Any]  # of a training run, as its record stores it
+Place = tuple[str, ...]  # of a value: ("seeds",), ("train", "clip")
 ValuesByPlace = dict[Place, list[Any]]  # of keys whose value may differ between replicas, one for each
 
 
@@ -51,27 +52,35 @@ def train_together(
 
 
 def _can_vectorize(request: TrainRequest) -> bool:
-    ours = all(node["_target_"].startswith("icl.callbacks.") for node in request.config.callbacks.values())
+    nodes = filter(None, request.config["callbacks"].values())
+    ours = all(node["_target_"].startswith("icl.callbacks.") for node in nodes)
     parts = request.components
     alone = request.processes > 1 or any(getattr(callback, "alone", True) for callback in parts.callbacks)
     return ours and not alone and not parts.trainer.options and not parts.optimizer.needs_per_replica_step
 
 
-def _split_per_replica(config: TrainConfig) -> tuple[str, ValuesByPlace]:
+def _split_per_replica(config: Config) -> tuple[str, ValuesByPlace]:
     """Split a config into what an ensemble shares, as text, and the values of each replica."""
     from icl.training.optimizers import PAIRS
 
-    values: ValuesByPlace = {("seeds",): list(config.seeds)}
+    values: ValuesByPlace = {("seeds",): list(config["seeds"])}
     places = [("train", "clip"), ("model", "init_std")]
-    places += [("optimizer", name) for name in config.optimizer]
-    if config.task["_target_"] == _CONTEXT_IN_GRAM_FORM and config.model.get("path") == "gram":
+    places += [("optimizer", name) for name in config["optimizer"]]
+    if config["task"]["_target_"] == _CONTEXT_IN_GRAM_FORM and config["model"].get("path") == "gram":
         places.append(("task", "context"))
-    for place in places:
-        own = _per_replica(config.value(place), len(config.seeds), pairs=place[1] in PAIRS)
+    for group, name in places:
+        own = _per_replica(config[group].get(name), len(config["seeds"]), pairs=name in PAIRS)
         if own is not None:
-            values[place] = own
-    shared = config.with_values({place: [] for place in values}).stored
+            values[group, name] = own
+    shared = _with_values(config, {place: [] for place in values})
     return json.dumps([[*map(list, values)], shared], sort_keys=True, default=str), values
+
+
+def _with_values(config: Config, values: ValuesByPlace) -> Config:
+    changed = dict(config)
+    for (group, *name), own in values.items():
+        changed[group] = {**changed[group], name[0]: own} if name else own
+    return changed
 
 
 def _per_replica(value: Any, count: int, *, pairs: bool) -> list[Any] | None:
@@ -110,14 +119,14 @@ def _ensemble(
     return Ensemble(_plan(config, plan, values), _plan(config, plan, some), [numbers[law] for law in laws])
 
 
-def _plan(config: TrainConfig, plan: TrainingPlan, values: ValuesByPlace) -> TrainingPlan:
+def _plan(config: Config, plan: TrainingPlan, values: ValuesByPlace) -> TrainingPlan:
     """Return `plan` with these values in its replicas, its parts built anew."""
     from dataclasses import replace
 
     from icl.training.build import build_parts
 
-    config = config.with_values(values)
-    return replace(plan, seeds=config.seeds, config=config.stored, **vars(build_parts(config)))
+    config = _with_values(config, values)
+    return replace(plan, seeds=tuple(config["seeds"]), config=config, **vars(build_parts(config)))
 
 
 def _chunks(requests: Sequence[TrainRequest], max_replicas: int | None) -> list[list[int]]:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from icl.config.compose import Composed
 from icl.config.objects import target_class, target_of
 from icl.config.session import Session
-from icl.config.train_config import TrainConfig
 from icl.config.values import by_content, processes, resolve_seeds
 from icl.errors import InputError
 from icl.jobs.execution.memory import fits_in_memory
@@ -60,7 +59,7 @@ class TrainRequest:
     id: str  # the experiment
     identity: str
     group: str
-    config: TrainConfig
+    config: Mapping[str, Any]  # as the record stores it
     digest: str
     roots: tuple[str, ...]
     scale: str
@@ -70,7 +69,7 @@ class TrainRequest:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        return self.config.seeds
+        return tuple(self.config["seeds"])
 
     def lookup(self, session: Session) -> StoredResult | None:
         record = self._stored(session)
@@ -113,7 +112,7 @@ class TrainRequest:
         """The rank of this process among those of the run."""
         from icl.training.processes import rank_of
 
-        return rank_of(self.processes, self.config.trainer["num_nodes"])
+        return rank_of(self.processes, self.config["trainer"]["num_nodes"])
 
     def work(self, session: Session) -> Document:
         """Train with rank 0, which keeps the record and has the document."""
@@ -125,7 +124,7 @@ class TrainRequest:
 
     def validate(self) -> None:
         self.components  # noqa: B018
-        if loggers := self.config.stored["logger"]:
+        if loggers := self.config["logger"]:
             from icl.loggers.lightning import build_loggers
 
             build_loggers(loggers, name=self.id, display_name=self.id, version=self.identity)
@@ -156,7 +155,7 @@ class TrainRequest:
             group=self.group,
             seeds=self.seeds,
             outputs=session.outputs,
-            config=self.config.stored,
+            config=self.config,
             digest=self.digest,
             roots=self.roots,
             origin=self.origin,
@@ -183,7 +182,7 @@ class TrainRequest:
             if isinstance(logger, WandbLogger):
                 logger.notify = session.info
             about = {"paper": self.id.partition("/")[0], "experiment": self.id}
-            logger.log_hyperparams(redact({**self.config.stored, **about}))
+            logger.log_hyperparams(redact({**self.config, **about}))
         observer = RunLogger(loggers, plan)
         failed = True
         try:
@@ -215,7 +214,7 @@ class TrainRequest:
         with fits_in_memory("train.batch, task.dim, task.context, model.layers, optimizer.history_size"):
             from icl.training.load import law_and_model
 
-            built = law_and_model(self.config.task, self.config.model, self.seeds)
+            built = law_and_model(self.config["task"], self.config["model"], self.seeds)
             from icl.training.build import build_parts  # Lightning: ten seconds on a cold machine
 
             parts = build_parts(self.config, built)
@@ -254,7 +253,7 @@ class TrainRequest:
         record = find_done(folder, None)
         if record is None or record.path != folder:
             return None
-        stored, wanted = _compared(record.config), _compared(self.config.stored)
+        stored, wanted = _compared(record.config), _compared(self.config)
         return record if same(stored, wanted) or same(stored, redact(wanted)) else None
 
     def finished(self, session: Session) -> RunRecord | None:
@@ -331,7 +330,7 @@ def parse(composed: Composed, session: Session) -> TrainRequest:
         id=_experiment_name(config["name"]),
         identity=_identity({**science, "seeds": list(seeds)}, count),
         group=_identity(science, count),
-        config=TrainConfig.of({k: v for k, v in config.items() if k not in _NOT_STORED}),
+        config={k: v for k, v in config.items() if k not in _NOT_STORED},
         digest=code_digest(roots),
         roots=roots,
         scale=scale,
