@@ -40,6 +40,7 @@ def test_a_debug_run_is_no_run_of_the_experiment(preset: str) -> None:
 @pytest.mark.parametrize("experiment", EXPERIMENTS[::3])
 def test_every_experiment_can_be_overfitted(experiment: str) -> None:
     config = request(experiment, "overfit").config
-    assert config.train["steps_per_batch"] == config.train["steps"] and config.train["batch"] == 8
+    train = config["train"]
+    assert train["steps_per_batch"] == train["steps"] and train["batch"] == 8
     law, model = law_and_model(config.task, config.model, config.seeds)
     make_estimator(config.train["estimator"], model, law)  # raises where the law has no such one
