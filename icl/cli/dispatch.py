@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.metadata import entry_points
+from importlib.resources import files
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import hydra
 from hydra._internal.utils import get_args_parser
@@ -19,16 +21,17 @@ from hydra.core.override_parser.types import Glob
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
-from icl.cli import show, statement_files, sweep
+from icl.cli import show, sweep
 from icl.cli.display import Display
 from icl.cli.output import emit, stdout_kept_for_results
-from icl.config.compose import Composed, for_hydra, hydra_set_aside, input_errors, resolve_in_job
+from icl.config import compose
 from icl.config.search_path import GROUP_OF, ConfigDirs, conf_dir
-from icl.config.session import Session, keep_cache_in, parse_session
+from icl.config.session import COMMON, Session, keep_cache_in, parse_session
 from icl.errors import InputError, hydra_raises, suggest
 from icl.jobs.execution import multirun, run_many
 from icl.jobs.execution.interruption import workers_first
 from icl.jobs.exit_codes import INPUT, OK, exit_code
+from icl.jobs.requests.check import of_place
 from icl.jobs.requests.parse import OWN, parse
 from icl.jobs.requests.request import Document, run_request
 from icl.jobs.stored import report, sweep_status
@@ -36,23 +39,39 @@ from icl.resolver import register as register_resolvers
 
 GROUP = {**GROUP_OF, "sweep": "sweep"}  # of a bare name
 _SHOWN = ("help", "hydra_help", "cfg", "info", "shell_completion")
-PARSE: dict[str, Callable[[Composed, ConfigDirs], tuple[Any, Session]]] = {
+_OURS = {*COMMON, *OWN["check"]} - {"check", "scale", "jobs"}  # beside a file, whose settings all others are
+PARSE: dict[str, Callable[[compose.Composed, ConfigDirs], tuple[Any, Session]]] = {
     **{verb: partial(parse, verb) for verb in OWN},
     "reproduce": run_many.parse_reproduce,
+    "report": report.parse,
     "sweep": sweep_status.parse,
 }
 RUN: dict[str, Callable[[Any, Session], Document]] = {
     **dict.fromkeys(OWN, run_request),
     "reproduce": run_many.reproduce,
-    "sweep": lambda request, _: sweep_status.sweep_status(request),
+    "report": report.build_report,
+    "sweep": lambda stored, _: sweep_status.sweep_status(stored),
 }
 SHOW: dict[str, Callable[[Document], None]] = {
     "train": show.run,
-    "check": show.check,
-    "figure": lambda document: show.figures([document]),
+    "check": show.checks,
+    "figure": show.figures,
     "reproduce": show.reproduced,
+    "report": show.report,
     "sweep": sweep.show,
 }
+
+
+class Asked(NamedTuple):
+    """The arguments of a verb: Hydra's flags, overrides, and what Hydra does not see."""
+
+    flags: list[str]
+    overrides: list[str]
+    configs: ConfigDirs
+    only_shows: bool  # help, or a config
+    many: str  # what =all or =PAPER/all names
+    place: str  # a user's file of statements, or a package's statement
+    settings: list[str]  # of that statement
 
 
 @dataclass
@@ -61,13 +80,10 @@ class Application:
     a job of a multirun, which may run anywhere, leaves it in its record."""
 
     verb: str
-    configs: ConfigDirs
-    overrides: tuple[str, ...]
-    many: str  # what =all or =PAPER/all names, which Hydra does not see
+    asked: Asked
     shared: multirun.Shared
     command: list[str]  # as it was typed: Lightning starts further processes by it
     document: Document = field(default_factory=dict)
-    show: Callable[[], None] = lambda: None
     form: str = "text"
     error: BaseException | None = None
 
@@ -76,10 +92,10 @@ class Application:
             return multirun.run_job(self.shared, cfg)
         sys.argv = self.command
         try:
-            with input_errors(self.configs, self.verb, self.overrides):
-                composed = resolve_in_job(cfg)
+            with compose.input_errors(self.asked.configs, self.verb, self.asked.overrides):
+                composed = compose.resolve_in_job(cfg)
             self.form = composed.settings["format"]
-            (self._many if self.many else self._one)(composed)
+            self.document = self._run(composed)
         except Exception as error:  # of which Hydra would print more than a line
             self.error = error
         except SystemExit as left:  # a user's class may not end the command
@@ -87,50 +103,51 @@ class Application:
             self.error.__cause__ = left
         return None
 
-    def _one(self, composed: Composed) -> None:
-        if self.verb == "report":
-            request, session = report.parse(composed, self.configs)
-            with _progress(session, "report"):
-                self.document, content = report.build_report(request, session)
-            self.show = partial(show.report, self.document, content)
-            return
-        asked, session = PARSE[self.verb](composed, self.configs)
-        what = f"{self.verb} {asked.id}" if self.verb in OWN else ""
-        with _progress(session, what) as session:
-            self.document = RUN[self.verb](asked, session)
-        self.show = partial(SHOW[self.verb], self.document)
+    def _run(self, composed: compose.Composed) -> Document:
+        verb, asked = self.verb, self.asked
+        if asked.place:
+            return self._of_place(composed)
+        if asked.many:
+            ids = {verb: run_many.ids_of(verb, asked.many, asked.configs)}
+            session = parse_session(verb, OWN[verb], composed, asked.configs)
+            jobs = run_many.worker_count(composed.settings["jobs"])
+            with _progress(session, quiet=True) as session:
+                return run_many.run_all(ids, asked.overrides, session, jobs)
+        wanted, session = PARSE[verb](composed, asked.configs)
+        with _progress(session, f"{verb} {wanted.id}" if verb in OWN else verb) as session:
+            return RUN[verb](wanted, session)
 
-    def _many(self, composed: Composed) -> None:
-        """Run all checks or figures, or all of one paper."""
-        verb, ids = self.verb, {self.verb: run_many.ids_of(self.verb, self.many, self.configs)}
-        session = parse_session(verb, OWN[verb], composed, self.configs)
-        jobs = run_many.worker_count(composed.settings["jobs"])
-        with _progress(session, quiet=True) as session:
-            self.document = run_many.run_all(ids, self.overrides, session, jobs)
-        shown: Callable[..., None] = show.checks if verb == "check" else show.figures
-        self.show = partial(shown, self.document[f"{verb}s"])
+    def _of_place(self, composed: compose.Composed) -> Document:
+        """Decide the statements of a user's file, or one of an installed package."""
+        place, configs = self.asked.place, self.asked.configs
+        session = parse_session("check", OWN["check"], composed, configs)
+        with compose.input_errors(configs, "check", self.asked.overrides):
+            typed = compose.values_of(self.asked.settings)
+        settings = {key.removeprefix("check."): value for key, value in typed.items()}
+        requests = of_place(place, settings, composed.settings)
+        with _progress(session, f"check {place}") as session:
+            documents = [run_request(one, session) for one in requests]
+        return documents[0] if len(documents) == 1 else {"checks": documents}
 
 
 def command(verb: str, args: Sequence[str]) -> int:
     """Run a verb; its document is printed when all is over."""
-    if verb == "check" and statement_files.is_meant(args):
-        return statement_files.command(args, _progress)
-    started = time.monotonic()
-    flags, overrides, configs, only_shows = _arguments(verb, args)
-    overrides, many = _without_all(verb, overrides)
-    if many and {"-m", "--multirun"} & set(flags):
-        raise InputError(f"{verb}={many}: runs several jobs already; -m takes '{verb}=glob(*)'")
-    shared = multirun.Shared(verb, configs)
-    typed = [sys.argv[0], verb, *args]
-    application = Application(verb, configs, tuple(overrides), many, shared, typed)
+    if verb == "check" and "new" in args:
+        if list(args) != ["new"]:
+            raise InputError("icl check new: takes nothing else; icl check new > mine.py writes a file")
+        print((files("icl.checks") / "template.py").read_text(encoding="utf-8"), end="")
+        return OK
+    started, asked = time.monotonic(), _arguments(verb, args)
+    shared = multirun.Shared(verb, asked.configs)
+    application = Application(verb, asked, shared, [sys.argv[0], verb, *args])
     start = hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=verb)(application)
-    typed_wrongly = input_errors(configs, verb, overrides)
+    typed_wrongly = compose.input_errors(asked.configs, verb, asked.overrides)
     watched = contextlib.ExitStack()
     with multirun.in_progress(multirun.Sweep(shared)) as swept, typed_wrongly:
         swept.on_start = lambda: watched.enter_context(Display(f"{verb} -m", status=swept.status))
         unusable: BaseException | None = None  # what is wrong with a job
         try:
-            with _hydras_arguments([*flags, *overrides], only_shows), watched, workers_first():
+            with _hydras_arguments(asked), watched, workers_first():
                 start()
         except SystemExit as left:
             unusable = left.__cause__
@@ -140,18 +157,17 @@ def command(verb: str, args: Sequence[str]) -> int:
             raise unusable
     if application.error is not None:
         raise application.error
+    document, form, shown = application.document, application.form, SHOW[verb]
     if shared.folder is not None:
-        application.document, application.form = swept.document(time.monotonic() - started), swept.form
-        application.show = partial(sweep.show, application.document)
-    if not application.document:  # of --help, and of a run that another process keeps
+        document, form, shown = swept.document(time.monotonic() - started), swept.form, sweep.show
+    if not document:  # of --help, and of a run that another process keeps
         return OK
-    emit(application.document, application.show, application.form)
-    return OK if verb == "report" else exit_code(application.document)
+    emit(document, partial(shown, document), form)
+    return OK if verb == "report" else exit_code(document)
 
 
-def _arguments(verb: str, args: Sequence[str]) -> tuple[list[str], list[str], ConfigDirs, bool]:
-    """Return the flags, the overrides, the folders of configs and whether help or a config is only shown; a
-    bad flag is one line."""
+def _arguments(verb: str, args: Sequence[str]) -> Asked:
+    """Read the arguments of a verb; a bad flag is one line."""
     parser = get_args_parser()
 
     def complain(message: str) -> NoReturn:
@@ -163,14 +179,29 @@ def _arguments(verb: str, args: Sequence[str]) -> tuple[list[str], list[str], Co
     parser.error = complain  # type: ignore[method-assign]
     parser.allow_abbrev = False
     parsed = parser.parse_intermixed_args(list(args))
-    bare = [one for one in parsed.overrides if "=" not in one and not one.startswith("~")]
+    typed, place, settings = list(parsed.overrides), "", []
+    bare = [one for one in typed if "=" not in one and not one.startswith("~")]
     if len(bare) > 1:
         raise InputError(f"icl {verb} {' '.join(bare)}: takes one name, such as PAPER/NAME, then KEY=VALUE")
+    if verb == "check" and bare and _is_place(bare[0]):
+        typed.remove(place := bare[0])
+        settings = [one for one in typed if compose.key_of(one).partition(".")[0] not in _OURS]
+        typed = [one for one in typed if one not in settings]
     configs = ConfigDirs.of(parsed.config_dir)
-    overrides = for_hydra([_named(verb, override) for override in parsed.overrides])
+    overrides = compose.for_hydra([_named(verb, override) for override in typed])
+    overrides, many = _without_all(verb, overrides)
+    if (many or place) and parsed.multirun:
+        raise InputError(f"{verb}={many or place}: runs several jobs already; -m takes '{verb}=glob(*)'")
     listed = [_listed(override, configs) if "glob(" in override else override for override in overrides]
     shown = any(getattr(parsed, name) for name in _SHOWN)
-    return [arg for arg in args if arg not in parsed.overrides], listed, configs, shown
+    flags = [arg for arg in args if arg not in parsed.overrides]
+    return Asked(flags, listed, configs, shown, many, place, settings)
+
+
+def _is_place(name: str) -> bool:
+    """Return whether a name is a file's, or that of a package's statement."""
+    packages = entry_points(group="icl.statements").names if "/" in name else ()
+    return name.endswith(".py") or name.partition("/")[0] in packages
 
 
 def _named(verb: str, override: str) -> str:
@@ -208,14 +239,14 @@ def _without_all(verb: str, overrides: list[str]) -> tuple[list[str], str]:
 
 
 @contextlib.contextmanager
-def _hydras_arguments(argv: Sequence[str], only_shows: bool) -> Iterator[None]:
+def _hydras_arguments(asked: Asked) -> Iterator[None]:
     """Give Hydra its arguments, and let it raise its errors, which it prints over several lines else."""
     before = sys.argv
     register_resolvers()
-    sys.argv = [before[0], *argv]
+    sys.argv = [before[0], *asked.flags, *asked.overrides]
     try:
-        kept = contextlib.nullcontext() if only_shows else stdout_kept_for_results()
-        with kept, hydra_set_aside(), hydra_raises():
+        kept = contextlib.nullcontext() if asked.only_shows else stdout_kept_for_results()
+        with kept, compose.hydra_set_aside(), hydra_raises():
             yield
     finally:
         sys.argv = before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from rich import box
 from rich.console import Console
@@ -18,9 +18,6 @@ from icl.look import FORMATS
 from icl.metrics import MEANINGS, kind_of, of_one_matrix
 from icl.text import brief, inequality, measurement, numbers, relation
 from icl.verdicts import KINDS, VERDICTS, error_of
-
-if TYPE_CHECKING:
-    from icl.report.content import ReportContent
 
 MOST = 8  # numbers that are shown beside those that decide
 MOST_SEEDS = 3  # with a column each; of more, the lowest and the highest value
@@ -93,8 +90,14 @@ def _tries(document: Document) -> None:
         line(f"  {next(n for n in document['notes'] if n.startswith('fails at other settings'))}")
 
 
-def checks(documents: Sequence[Document]) -> None:
-    """Print a table with one row per check, and the sentences of those that are other than expected."""
+def checks(document: Document) -> None:
+    """Print a verdict, or those of a file's statements; of all of a paper a table with a row for each, and
+    the sentences of those that are other than expected."""
+    documents = document.get("checks", [document])
+    if "failures" not in document:
+        for one in documents:
+            check(one)
+        return
     rows = [
         [d["check"], Text(short(d), style=_colour(d)), inequality(relation(d["measured"], d["bound"])),
          "found" if d["cached"] else f"{d['seconds']:.1f}"]
@@ -150,10 +153,10 @@ def _without_seeds(found: Any, key: str = "") -> Any:
     return {key: _without_seeds(x, key if len(found) > 1 else "") for key, x in found.items()}
 
 
-def figures(documents: Sequence[Document]) -> None:
+def figures(found: Document) -> None:
     """Print the claims of each figure and the path of its picture. At scale=smoke those that are undecided
     are counted alone."""
-    for document in documents:
+    for document in found.get("figures", [found]):
         line(f"{document['figure']} at {document['scale']}: {in_short(document)}", style="bold")
         for claim in document["claims"]:
             if document["scale"] == "smoke" and word(claim) == "undecided":
@@ -240,11 +243,7 @@ def errors(metrics: Mapping[str, Any], name: str) -> list[float | None]:
     return list(metrics.get(error_of(name), {"by_seed": {}})["by_seed"].values())
 
 
-def report(document: Document, book: ReportContent) -> None:
-    """Print a summary of the page in one line, and its path."""
-    from icl.report.page import summary
-
-    missing = sum(entry.document is None for entry in book.entries)
-    rest = f" {missing} of {len(book.entries)} checks and figures have no result." if missing else ""
-    print(f"{summary(book)}{rest}".strip())
+def report(document: Document) -> None:
+    """Print the verdicts of the page in a sentence, and its path."""
+    print(document["summary"])
     print(document["report"])

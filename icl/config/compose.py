@@ -74,7 +74,7 @@ def for_hydra(overrides: Sequence[str]) -> list[str]:
 def resolve(cfg: DictConfig, loader: ConfigLoader) -> Composed:
     """Return the settings of a config as `loader` has composed it, with Hydra's part in it."""
     verb, typed = cfg.hydra.job.config_name, list(cfg.hydra.overrides.task)
-    given = {_key(override) for override in typed}
+    given = {key_of(override) for override in typed}
     with open_dict(cfg), _as_hydra_config(cfg):
         _leave_out_what_is_anothers(cfg, typed, loader)
         chosen = OmegaConf.select(cfg, "optimizer._target_") if "optimizer" in given else None
@@ -146,7 +146,7 @@ def compose_options_once(loader: ConfigLoader) -> None:
 def _leave_out_what_is_anothers(cfg: DictConfig, typed: Sequence[str], loader: ConfigLoader) -> None:
     """Give each group that is typed beside an experiment, as another option than its own, the settings it has
     without the experiment; with another task or model the experiment's checks go. What is typed stays."""
-    experiments = [override for override in typed if _key(override) == "experiment"]
+    experiments = [override for override in typed if key_of(override) == "experiment"]
     chosen = [group for group in GROUPS if any(override.startswith(f"{group}=") for override in typed)]
     if not experiments or not chosen:
         return
@@ -154,19 +154,20 @@ def _leave_out_what_is_anothers(cfg: DictConfig, typed: Sequence[str], loader: C
     own = loader.load_configuration(verb, experiments, RunMode.MULTIRUN)
     before, now = own.hydra.runtime.choices, cfg.hydra.runtime.choices  # a list of options is not among them
     groups = [group for group in chosen if before.get(group) is None or before[group] != now.get(group)]
-    below = [override for override in typed if _key(override).partition(".")[0] in groups]
+    below = [override for override in typed if key_of(override).partition(".")[0] in groups]
     kept = [override for override in below if not override.startswith("~")]
     alone = loader.load_configuration(verb, kept, RunMode.MULTIRUN)
     for group in groups:
         cfg[group] = alone[group]
     for override in set(below) - set(kept):
-        group, _, name = _key(override).partition(".")
+        group, _, name = key_of(override).partition(".")
         cfg[group].pop(name, None)
-    if {"task", "model"} & set(groups) and "checks" not in map(_key, typed):
+    if {"task", "model"} & set(groups) and "checks" not in map(key_of, typed):
         cfg.checks = alone.checks
 
 
-def _key(override: str) -> str:
+def key_of(override: str) -> str:
+    """Return what an override sets: optimizer.lr of `+optimizer.lr=.1`."""
     return override.lstrip("+~").partition("=")[0]
 
 

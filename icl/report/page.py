@@ -94,9 +94,12 @@ def write_report(folder: Path, content: ReportContent) -> Path:
 
 
 def summary(content: ReportContent) -> str:
-    """Return the verdicts in a sentence, and those of the reader's own in another."""
+    """Return the verdicts in a sentence, those of the reader's own in another, and what has no result."""
     mine = sentence(statements(content.mine))
-    return " ".join([sentence(statements(content.entries)), f"Mine: {mine}" if mine else ""]).strip()
+    missing = sum(entry.document is None for entry in content.entries)
+    rest = f"{missing} of {len(content.entries)} checks and figures have no result." if missing else ""
+    told = [sentence(statements(content.entries)), f"Mine: {mine}" if mine else "", rest]
+    return " ".join(filter(None, told))
 
 
 def _section(folder: Path, paper: Paper, entries: Sequence[ReportEntry]) -> Section:

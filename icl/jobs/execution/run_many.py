@@ -94,7 +94,7 @@ def reproduce(asked: tuple[ReportRequest, int], session: Session) -> Document:
         found = run_all(ids, [f"scale={request.scale}"], session, jobs, one_stops_all=False)
     finally:  # also of what an interruption leaves
         try:
-            page = build_report(request, session)[0]["report"]
+            page = build_report(request, session)["report"]
         except Exception as error:
             reason = f"{type(error).__name__}: {one_line(error)}"
             failures.append({"group": "report", "id": "report", "error": reason})

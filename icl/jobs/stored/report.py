@@ -54,24 +54,29 @@ def papers_of(only: Any, configs: ConfigDirs) -> tuple[str, ...]:
     return tuple(one_of("only", paper, known) for paper in listed)
 
 
-def build_report(request: ReportRequest, session: Session) -> tuple[Document, ReportContent]:
-    """Write the page of all that is stored at this scale; return its document and content."""
-    started, overrides = time.monotonic(), [f"scale={request.scale}"]
+def build_report(request: ReportRequest, session: Session) -> Document:
+    """Write the page of all that is stored at this scale; return its document."""
+    from icl.report.page import summary, write_report
+
+    started, content = time.monotonic(), content_of(request, session)
+    with atomic.writing(session.outputs):  # SCALE.html, and the same as index.html
+        document: Document = {"report": str(write_report(session.outputs / "report", content))}
+    for group in SHOWN:
+        done = [e for e in content.entries if e.group == group and e.document is not None]
+        document[f"{group}s"] = len(done)
+    return document | {"summary": summary(content), "seconds": time.monotonic() - started}
+
+
+def content_of(request: ReportRequest, session: Session) -> ReportContent:
+    """Return what the page shows."""
+    overrides = [f"scale={request.scale}"]
     bases = {group: compose(session.configs, group, overrides) for group in SHOWN}
     blank = blank_entries(request, session.configs)
     entries = [_find_result(entry, overrides, bases[entry.group], session) for entry in blank]
     about = {**provenance(), "written": _time(time.time())}  # of the page itself
     described = [paper(id, session.configs) for id in dict.fromkeys(entry.paper for entry in entries)]
     mine = _mine(entries, request, session)
-    content = ReportContent(request.scale, described, entries, about, request.only, mine)
-    from icl.report.page import write_report
-
-    with atomic.writing(session.outputs):  # SCALE.html, and the same as index.html
-        document: Document = {"report": str(write_report(session.outputs / "report", content))}
-    for group in SHOWN:
-        done = [e for e in content.entries if e.group == group and e.document is not None]
-        document[f"{group}s"] = len(done)
-    return document | {"seconds": time.monotonic() - started}, content
+    return ReportContent(request.scale, described, entries, about, request.only, mine)
 
 
 def blank_entries(request: ReportRequest, configs: ConfigDirs) -> list[ReportEntry]:
