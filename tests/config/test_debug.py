@@ -42,5 +42,5 @@ def test_every_experiment_can_be_overfitted(experiment: str) -> None:
     config = request(experiment, "overfit").config
     train = config["train"]
     assert train["steps_per_batch"] == train["steps"] and train["batch"] == 8
-    law, model = law_and_model(config.task, config.model, config.seeds)
-    make_estimator(config.train["estimator"], model, law)  # raises where the law has no such one
+    law, model = law_and_model(config["task"], config["model"], config["seeds"])
+    make_estimator(train["estimator"], model, law)  # raises where the law has no such one
