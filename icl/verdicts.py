@@ -1,14 +1,19 @@
-"""The three verdicts, how they are decided and combined, and the kinds of numbers they rest on."""
+"""The three verdicts, how they are decided, combined and counted, their signs, and the kinds of numbers that
+they rest on."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 VERDICTS = ("holds", "fails", "undecided")
 KNOWN_FALSE = "known false"  # it fails, as is expected: no mark of a broken run
 SIGNS = {"holds": "✓", KNOWN_FALSE: "¬", "fails": "✗", "undecided": "?"}
+_WORST_FIRST = ("fails", "undecided", "holds", KNOWN_FALSE)
+Claim = Mapping[str, Any]  # with its verdict, and the one that is expected
 
 # How a measured number came about, and the words for it.
 KINDS = {
@@ -26,9 +31,35 @@ def joint(verdicts: Sequence[str]) -> str:
     return next((verdict for verdict in ("fails", "undecided") if verdict in verdicts), "holds")
 
 
-def in_view_of(expected: str, verdict: str) -> str:
-    """Return the verdict, or that it is known false: what is shown, with a sign of each."""
-    return KNOWN_FALSE if verdict == expected == "fails" else verdict
+def word(claim: Claim) -> str:
+    """Return the verdict; one that fails as expected is known false."""
+    verdict = str(claim["verdict"])
+    return KNOWN_FALSE if verdict == claim["expected"] == "fails" else verdict
+
+
+def joint_sign(claims: Sequence[Claim]) -> str:
+    """Return the sign of several claims together: of one that fails, else of one that is undecided."""
+    words = set(map(word, claims))
+    return next(SIGNS[one] for one in _WORST_FIRST if one in words)
+
+
+def short(claim: Claim) -> str:
+    """Return the verdict with its sign, and a mark where it is another than expected."""
+    return f"{SIGNS[word(claim)]} {word(claim)}{'' if claim['verdict'] == claim['expected'] else ' !'}"
+
+
+def outcome(claim: Claim) -> str:
+    """Return the verdict with its sign and, where it is another than expected, what was expected."""
+    return short(claim).replace(" !", f" (expected: {claim['expected']})")
+
+
+def totals(claims: Sequence[Claim]) -> str:
+    """Return counts: `31 hold, 3 known false, 17 undecided, 1 other than expected`."""
+    counts = Counter(word(claim) for claim in claims if claim["verdict"] == claim["expected"])
+    counts["other than expected"] = len(claims) - counts.total()
+    words = ("holds", KNOWN_FALSE, "undecided", "other than expected")
+    told = ", ".join(f"{counts[one]} {one}" for one in words if counts[one])
+    return re.sub(r"(?<!\b1) holds", " hold", told)
 
 
 def error_of(name: str) -> str:

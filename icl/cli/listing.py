@@ -11,11 +11,10 @@ from typing import Any
 
 from icl.cli.output import emit
 from icl.cli.quick import Arguments, read_arguments
-from icl.cli.signs import joint_sign, short, totals
 from icl.errors import InputError, nearest
 from icl.jobs.exit_codes import OK
 from icl.jobs.stored.catalog import listing
-from icl.verdicts import SIGNS
+from icl.verdicts import SIGNS, joint_sign, short, totals
 
 LEGEND = f"""{"   ".join(f"{mark} {meaning}" for meaning, mark in SIGNS.items())}
 + trained   \u00b7 nothing stored here   [own] not a statement of the paper

@@ -51,7 +51,12 @@ def _show(runs: Sequence[ListedRun], outputs: Path) -> None:
         line(f"all: {' '.join(shared)}")
     rows = [[word for word in name if word not in shared] for name in names]
     found = {run.risk[0] for run in runs if run.risk}
-    columns = {"date (UTC)": "", "status": "", "run": "cut", found.pop() if len(found) == 1 else "risk": ""}
+    columns = {
+        "date (UTC)": "",
+        "status": "",
+        "run": "cut",
+        found.pop() if len(found) == 1 else "risk": "",
+    }
     states = ["stale" if run.stale and run.status == "done" else run.status for run in runs]
     if {*states} == {"done"}:
         del columns["status"]

@@ -13,11 +13,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from icl.cli.signs import outcome, short, totals, word
 from icl.look import FORMATS
 from icl.metrics import MEANINGS, kind_of, of_one_matrix
 from icl.text import brief, inequality, measurement, numbers, relation
-from icl.verdicts import KINDS, VERDICTS, error_of
+from icl.verdicts import KINDS, VERDICTS, error_of, outcome, short, totals, word
 
 MOST = 8  # numbers that are shown beside those that decide
 MOST_SEEDS = 3  # with a column each; of more, the lowest and the highest value

@@ -9,10 +9,10 @@ from typing import Any
 from rich.console import Console
 
 from icl.cli.show import line, table, width
-from icl.cli.signs import short
 from icl.loggers.names import short_keys
 from icl.metrics import RISKS, kind_of
 from icl.text import measurement
+from icl.verdicts import short
 
 METRICS = (*RISKS, "loss", "dist_preconditioned")  # of which a table has the first; sweep.csv has all
 MOST = 3

@@ -28,8 +28,8 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from icl.config.search_path import ConfigDirs, beside, conf_dir
-from icl.config.values import dims_of, flatten
+from icl.config.search_path import ConfigDirs, conf_dir
+from icl.config.values import dims_of, flatten, literal
 from icl.errors import InputError, nearest, nearest_key, one_line
 from icl.resolver import register as register_resolvers
 
@@ -42,6 +42,7 @@ HABITS = {  # of other applications of Hydra and Lightning
     "early_stopping": "callbacks=[default,early_stopping] adds it",
     **dict.fromkeys(("epochs", "max_epochs", "max_steps"), "train.steps=N is the length of training"),
 }
+_SEARCHED = "hydra.searchpath"
 ERRORS = (HydraException, OmegaConfBaseException, YAMLError)
 _UNKNOWN = r"Could not (?:override|append|delete)[^']*'?([\w/@.]+)'?|Key '([^']+)' is not in struct"
 _SEVERAL = r"(?:argument|parameters) '([^']+)'.*(?:To use it as a list|requires --multirun)"
@@ -60,8 +61,11 @@ class Composed:
 
 def compose(configs: ConfigDirs, verb: str, overrides: Sequence[str]) -> Composed:
     """Compose conf/VERB.yaml with `overrides`."""
+    typed = for_hydra(overrides)
+    if configs.user is not None:  # as by --config-dir
+        typed.append(f"{_SEARCHED}={literal([f'file://{configs.user}'])}")
     with hydra_session(configs, verb, overrides) as loader:
-        return resolve(loader.load_configuration(verb, for_hydra(overrides), RunMode.RUN), loader)
+        return resolve(loader.load_configuration(verb, typed, RunMode.RUN), loader)
 
 
 def for_hydra(overrides: Sequence[str]) -> list[str]:
@@ -151,12 +155,13 @@ def _leave_out_what_is_anothers(cfg: DictConfig, typed: Sequence[str], loader: C
     if not experiments or not chosen:
         return
     verb = cfg.hydra.job.config_name  # in a multirun's mode Hydra leaves a swept value aside
-    own = loader.load_configuration(verb, experiments, RunMode.MULTIRUN)
+    searched = [one for one in cfg.hydra.overrides.hydra if key_of(one) == _SEARCHED]
+    own = loader.load_configuration(verb, [*searched, *experiments], RunMode.MULTIRUN)
     before, now = own.hydra.runtime.choices, cfg.hydra.runtime.choices  # a list of options is not among them
     groups = [group for group in chosen if before.get(group) is None or before[group] != now.get(group)]
     below = [override for override in typed if key_of(override).partition(".")[0] in groups]
     kept = [override for override in below if not override.startswith("~")]
-    alone = loader.load_configuration(verb, kept, RunMode.MULTIRUN)
+    alone = loader.load_configuration(verb, [*searched, *kept], RunMode.MULTIRUN)
     for group in groups:
         cfg[group] = alone[group]
     for override in set(below) - set(kept):
@@ -193,11 +198,10 @@ def _as_hydra_config(cfg: DictConfig) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hydra_session(configs: ConfigDirs, verb: str, overrides: Sequence[str]) -> Iterator[ConfigLoader]:
-    """Initialize Hydra with these folders; its errors over `overrides` become one line."""
+    """Initialize Hydra with our folder; its errors over `overrides` become one line."""
     register_resolvers()
     with input_errors(configs, verb, overrides), hydra_set_aside():
-        with beside(configs.user):
-            initialize_config_dir(str(conf_dir()), job_name=f"icl {verb}", version_base="1.3")
+        initialize_config_dir(str(conf_dir()), job_name=f"icl {verb}", version_base="1.3")
         yield GlobalHydra.instance().config_loader()
 
 

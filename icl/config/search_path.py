@@ -14,7 +14,7 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -76,29 +76,14 @@ def require_known(key: str, node: Any) -> None:
             require_known(f"{key}.{inner}", value)
 
 
-_users: Path | None = None  # what Hydra is to search, too, when it is initialized
-
-
-@contextlib.contextmanager
-def beside(folder: Path | None) -> Iterator[None]:
-    """Let Hydra, where it is initialized within, search a user's folder as with --config-dir."""
-    global _users
-    before, _users = _users, folder
-    try:
-        yield
-    finally:
-        _users = before
-
-
-def folders_beside() -> list[Path]:
-    """Return the folders that Hydra searches after ours: those of installed packages, and a user's."""
-    found = [conf for conf in map(conf_of, installed()) if conf is not None]
-    return [*([] if _users is None else [_users]), *found]
+def confs_of_packages() -> list[Path]:
+    """Return the folders of installed packages, which Hydra searches after ours."""
+    return [conf for conf in map(conf_of, installed()) if conf is not None]
 
 
 @dataclass(frozen=True)
 class ConfigDirs:
-    """Folders of configs: shipped ones, with --config-dir a user's, and those of installed packages. Where
+    """Folders of configs: shipped ones, those of installed packages, and with --config-dir a user's. Where
     several have an option of one name, the first does."""
 
     user: Path | None = None
@@ -107,7 +92,7 @@ class ConfigDirs:
     @classmethod
     def of(cls, folder: str | PathLike[str] | None) -> ConfigDirs:
         """Return the config folders, with those of installed packages."""
-        found = tuple(folders_beside())
+        found = tuple(confs_of_packages())
         if folder is None:
             return cls(None, found)
         if not Path(folder).is_dir():
@@ -116,7 +101,7 @@ class ConfigDirs:
 
     @property
     def folders(self) -> list[Path]:
-        return [conf_dir(), *([] if self.user is None else [self.user]), *self.installed]
+        return [conf_dir(), *self.installed, *([] if self.user is None else [self.user])]
 
     @property
     def groups(self) -> set[str]:

@@ -41,34 +41,20 @@ class ReportEntry:
         return self.origin == "icl"
 
 
-@dataclass(frozen=True)
-class Term:
-    """A word or equation of the paper, defined."""
-
-    name: str
-    text: str
+Paper = Mapping[str, Any]  # conf/paper/ID.yaml, whole; text may have LaTeX between dollar signs
 
 
-@dataclass(frozen=True)
-class Highlight:
-    """Something a theorist would repeat: sentences with numbers from records, and what they stand on."""
-
-    title: str
-    text: Sequence[str]
-    statements: Mapping[str, str] = field(default_factory=dict)  # checks, and the verdicts that it tells of
-    figure: str = ""
-
-
-@dataclass(frozen=True)
-class Paper:
-    """Title, links, terms and highlights of a paper. Text may have LaTeX between dollar signs."""
-
-    id: str
-    title: str
-    citation: str = ""
-    link: str = ""
-    terms: Sequence[Term] = ()
-    highlights: Sequence[Highlight] = ()
+def paper_of(
+    id: str,
+    title: str,
+    citation: str = "",
+    link: str = "",
+    terms: Sequence[Mapping[str, str]] | None = None,
+    highlights: Sequence[Mapping[str, Any]] | None = None,
+) -> Paper:
+    """Return a paper with what its config may leave out."""
+    about = {"id": id, "title": title, "citation": citation, "link": link}
+    return {**about, "terms": terms or [], "highlights": highlights or []}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from icl.report import highlights, render
-from icl.report.content import Highlight, Paper, ReportContent, ReportEntry, Term
+from icl.report.content import Paper, ReportContent, ReportEntry, paper_of
 from icl.report.statements import Statement, anchor, count, sentence, statements, statements_of
 from icl.runs import atomic
 
@@ -40,7 +40,7 @@ class Found:
     """A highlight as shown: its sentences, the statements it stands on, and its figure."""
 
     paper: Paper
-    highlight: Highlight
+    highlight: Mapping[str, Any]
     text: Sequence[str]
     statements: Sequence[Statement]
     figure: Figure | None
@@ -80,13 +80,13 @@ def write_report(folder: Path, content: ReportContent) -> Path:
     records where they are."""
     folder = Path(folder).absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    known = {paper.id: paper for paper in content.papers}
+    known = {paper["id"]: paper for paper in content.papers}
     sections = []
     for name in dict.fromkeys([*known, *(entry.paper for entry in content.entries)]):
         entries = sorted((entry for entry in content.entries if entry.paper == name), key=_natural)
         if entries:
-            sections.append(_section(folder, known.get(name, Paper(name, name)), entries))
-    html = _html(folder, content, sections, _section(folder, Paper("", ""), content.mine))
+            sections.append(_section(folder, known.get(name) or paper_of(name, name), entries))
+    html = _html(folder, content, sections, _section(folder, paper_of("", ""), content.mine))
     path = folder / f"{content.name}.html"
     for place in (path, folder / "index.html"):
         atomic.write_bytes(place, html.encode())
@@ -107,7 +107,7 @@ def _section(folder: Path, paper: Paper, entries: Sequence[ReportEntry]) -> Sect
     checks = [s for entry in done if entry.group == "check" for s in statements_of(entry)]
     figures = [_figure(folder, entry) for entry in done if entry.group == "figure"]
     idle = [entry for entry in entries if entry.document is None]
-    return Section(paper, sorted(checks, key=lambda s: s.rank) if paper.id else checks, figures, idle)
+    return Section(paper, sorted(checks, key=lambda s: s.rank) if paper["id"] else checks, figures, idle)
 
 
 def _figure(folder: Path, entry: ReportEntry) -> Figure:
@@ -142,12 +142,13 @@ def _found(section: Section) -> Iterator[Found]:
     """Yield each highlight whose figure or statements are here, if their verdicts are those that it names."""
     entries = {s.entry.id: s.entry for s in section.checks} | {f.entry.id: f.entry for f in section.figures}
     by_name = {statement.entry.id: statement for statement in section.checks}
-    for highlight in section.paper.highlights:
-        text = highlights.sentences(highlight.text, entries)
-        on = [by_name[name] for name in highlight.statements if name in by_name]
-        figure = next((figure for figure in section.figures if figure.entry.id == highlight.figure), None)
-        agrees = all(s.verdict == highlight.statements[s.entry.id] for s in on)
-        if text and agrees and (figure or (on and len(on) == len(highlight.statements))):
+    for highlight in section.paper["highlights"]:
+        text = highlights.sentences(highlight["text"], entries)
+        wanted = highlight.get("statements", {})  # checks, and the verdicts that the text tells of
+        on = [by_name[name] for name in wanted if name in by_name]
+        figure = next((one for one in section.figures if one.entry.id == highlight.get("figure")), None)
+        agrees = all(s.verdict == wanted[s.entry.id] for s in on)
+        if text and agrees and (figure or (on and len(on) == len(wanted))):
             yield Found(section.paper, highlight, text, on, figure)
 
 
@@ -172,7 +173,7 @@ def _html(folder: Path, content: ReportContent, sections: Sequence[Section], min
         troubled=[entry for entry in content.entries if entry.state == "failed"],
         stale=sum(entry.state == "stale" for entry in content.entries),
         made=_environments([*content.entries, *content.mine]),
-        terms_of={section.paper.id: section.paper.terms for section in sections},
+        terms_of={section.paper["id"]: section.paper["terms"] for section in sections},
         used_terms=_used_terms,
         link=partial(_link, folder),
         css=Markup(css),
@@ -205,14 +206,14 @@ def _environment(provenance: Mapping[str, Any]) -> str:
     return ", ".join([code, *versions, *machine])
 
 
-def _used_terms(terms: Sequence[Term], claim: str) -> list[Term]:
+def _used_terms(terms: Sequence[Mapping[str, str]], claim: str) -> list[Mapping[str, str]]:
     """Return the terms that a claim has; a sentence may begin with one."""
 
     def pattern(name: str) -> str:
         first = "".join(re.escape(letter) for letter in {name[0], name[0].upper()})
         return rf"(?<![\w(])[{first}]{re.escape(name[1:])}(?!\w)"
 
-    return [term for term in terms if re.search(pattern(term.name), claim)]
+    return [term for term in terms if re.search(pattern(term["name"]), claim)]
 
 
 def _digest(text: str) -> str:

@@ -10,18 +10,12 @@ from typing import Any
 
 from icl.report.content import ReportEntry
 from icl.text import WRITTEN, ShownNumber, brief, named_values, numbers
-from icl.verdicts import KINDS, SIGNS, VERDICTS, in_view_of
+from icl.verdicts import KINDS, SIGNS, VERDICTS, totals, word
 
 _RANKS = ("Theorem", "Proposition", "Corollary", "Lemma")  # a false theorem weighs more than a false lemma
 _SENTENCE_END = re.compile(r"(?<=[a-z)\d]\.)(?<!\beq\.) ")
 _SAYS_FALSE = re.compile(r"\b(false|counterexample)\b")
 _WHY_UNDECIDED = re.compile(r"undecided\b|.*\bscale=paper\b", re.IGNORECASE)
-_WORDS = {
-    "holds": ("holds", "hold"),
-    "known false": ("is known false", "are known false"),
-    "fails": ("fails", "fail"),
-    "undecided": ("is undecided", "are undecided"),
-}
 
 
 @dataclass(frozen=True)
@@ -54,7 +48,7 @@ class Statement:
 
     @property
     def outcome(self) -> str:
-        return in_view_of(self.expected, self.verdict)
+        return word({"verdict": self.verdict, "expected": self.expected})
 
     @property
     def sign(self) -> str:
@@ -165,12 +159,9 @@ def count(found: Iterable[Statement], entries: Iterable[ReportEntry] = ()) -> Co
 
 
 def sentence(found: Sequence[Statement]) -> str:
-    """Return the verdicts: `31 hold, 3 are known false and 17 are undecided.`"""
-    counts = count(found)
-    parts = [f"{counts[name]} {words[counts[name] > 1]}" for name, words in _WORDS.items() if counts[name]]
-    listed = " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
-    unexpected = sum(not statement.as_expected for statement in found)
-    return listed + (f"; {unexpected} other than expected." if unexpected else "." if listed else "")
+    """Return the verdicts: `31 hold, 3 known false, 17 undecided.`"""
+    told = totals([{"verdict": one.verdict, "expected": one.expected} for one in found])
+    return f"{told}." if told else ""
 
 
 def anchor(entry: ReportEntry) -> str:

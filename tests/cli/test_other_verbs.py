@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from icl.cli.signs import joint_sign, outcome
+from icl.verdicts import joint_sign, outcome
 from tests.commands import Run, tiny_argv
 from tests.processes import ROOT
 

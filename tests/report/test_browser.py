@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from icl.report.content import Paper, Term
+from icl.report.content import paper_of
 from icl.report.page import write_report
 from tests.report.browser import Browser
 from tests.report.conftest import HOSTILE, Make, check, content, waiting
 
 pytestmark = pytest.mark.chromium
 LONG = "a_name_without_a_place_to_break_" * 6
-TERMS = [Term("minimum", f"where $f$ is least, {LONG}")]
+TERMS = [{"name": "minimum", "text": f"where $f$ is least, {LONG}"}]
 PALE = """(() => {
   const part = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
   const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
@@ -50,7 +50,13 @@ def path(tmp_path: Path, figure: Make) -> Path:
         check("two/a", "undecided", claim=HOSTILE), figure(caption=HOSTILE), figure("two/fig1", [odd_claim]),
         waiting(), waiting("figure", "two/fig2", state="failed", reason=LONG),
     ]  # fmt: skip
-    paper = Paper("one", "The first paper", "Someone 2020", f"https://example.org/{LONG}", TERMS)
+    paper = paper_of(
+        "one",
+        title="The first paper",
+        citation="Someone 2020",
+        link=f"https://example.org/{LONG}",
+        terms=TERMS,
+    )
     own = replace(wide, is_mine=True, record={"fingerprint": "a" * 12}, title=LONG)
     return write_report(tmp_path / "report", content(*entries, papers=[paper], mine=[own]))
 

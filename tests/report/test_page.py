@@ -15,7 +15,7 @@ import pytest
 
 from icl.config.search_path import ConfigDirs
 from icl.jobs.stored import catalog, report
-from icl.report.content import Highlight, Paper, ReportEntry, Term
+from icl.report.content import ReportEntry, paper_of
 from icl.report.mathematics import mathml, prose
 from icl.report.page import write_report
 from icl.runs import atomic
@@ -71,7 +71,7 @@ def mine(entry: ReportEntry, mark: str = "a" * 12, **changes: Any) -> ReportEntr
     return replace(entry, is_mine=True, record={**entry.record, "fingerprint": mark}, **changes)
 
 
-PAPER = Paper("one", "A paper", "Someone 2020", "https://example.org/a")
+PAPER = paper_of("one", title="A paper", citation="Someone 2020", link="https://example.org/a")
 OWN_CLAIM = {"claim": "(a) and (b) agree", "measured": 0.0, "bound": "0", "whose": "project"}
 ODD = [
     check(), check("one/b", "fails", expected="holds", claim="Two is one."),
@@ -82,7 +82,7 @@ NOT_MEASURED, TOO_SHORT = "Nothing has been measured yet.", "training is too sho
 SHOWN: dict[str, tuple[Callable[[Make], list[ReportEntry]], dict[str, Any], list[str], list[str]]] = {
     "every statement": (
         lambda figure: [check(), figure()], {"papers": [PAPER]},
-        ["Of 3 statements in 1 paper, 2 hold and 1 is known false.", "A paper", "Someone 2020",
+        ["Of 3 statements in 1 paper, 2 hold, 1 known false.", "A paper", "Someone 2020",
          "The minimum is at A.", "gradient_norm", "2.1 × 10−16", "Bound: rounding: 64 ε, times all terms",
          "Control, a wrong statement: at twice A. It has 0.5 and is rejected.", "the curve falls",
          "'almost 0'", "¬ known false", "A curve.", "commit 0123456789ab", "A processor",
@@ -102,7 +102,7 @@ SHOWN: dict[str, tuple[Callable[[Make], list[ReportEntry]], dict[str, Any], list
     ),
     "other than expected": (
         lambda _: ODD, {"mine": [mine(check(verdict="undecided", expected="holds", claim="Mine, open."))]},
-        ["1 holds and 1 fails; 1 other than expected.", "✗ fails expected: holds Theorem 1 Two",
+        ["1 holds, 1 other than expected.", "✗ fails expected: holds Theorem 1 Two",
          "Needs attention ? undecided",
          "! failed Reference of one/c ZeroDivisionError: no", "expected: holds Theorem 1 Mine, open.",
          "2 without a result", "skipped Reference of one/d no model"], ["! failed Reference of one/d"],
@@ -138,7 +138,7 @@ def test_rows_pictures_and_what_is_folded(tmp_path: Path, figure: Make) -> None:
     assert rows == ["holds", "holds", "known-false", "open", "holds"]
     (picture,) = found.all("img")
     assert (picture["width"], picture["height"]) == ("120", "60")
-    assert picture["alt"] == "Figure 1. A curve. 1 holds and 1 is known false."
+    assert picture["alt"] == "Figure 1. A curve. 1 holds, 1 known false."
     folded = [a for a in found.all("details") if {"paper", "idle"} & {a.get("class")}]
     assert len(folded) == 3 and not any("open" in attributes for attributes in folded)
     alone = next(a for a in page(tmp_path, check()).all("details") if a.get("class") == "paper")
@@ -152,13 +152,15 @@ def test_what_the_reader_has_checked_is_first_with_its_settings(tmp_path: Path, 
     own = mine(check(sentence=said, settings=settings, tries=tries), command="icl check dim=7")
     file = mine(check("BestStep", paper="", claim="My own."), "b" * 12)
     drawn = mine(figure("one/fig1", settings={"layers": 2}), "c" * 12)
-    highlight = Highlight("A finding", ["It is {one/theorem1 risk}."], {"one/theorem1": "holds"})
-    missing = Highlight("Of a figure that is not here", ["It is drawn."], figure="one/fig9")
-    papers = [Paper("one", "A paper", highlights=[highlight, missing])]
+    highlight = {
+        "title": "A finding", "text": ["It is {one/theorem1 risk}."], "statements": {"one/theorem1": "holds"},
+    }  # fmt: skip
+    missing = {"title": "Of a figure that is not here", "text": ["It is drawn."], "figure": "one/fig9"}
+    papers = [paper_of("one", title="A paper", highlights=[highlight, missing])]
     found = page(tmp_path, check(), figure(), papers=papers, mine=[own, file, drawn])
     text = found.flat
-    assert missing.title not in text
-    assert "Of 4 at settings or in files of your own, 3 hold and 1 is known false." in text
+    assert missing["title"] not in text
+    assert "Of 4 at settings or in files of your own, 3 hold, 1 known false." in text
     first = text[text.index("Mine: at my own settings") : text.index("What was found")]
     told = (said, "holds at 20 of 20 random settings", "dim 7", "icl check dim=7", "My own.", "layers 2")
     assert [part for part in told if part not in first] == []
@@ -167,9 +169,10 @@ def test_what_the_reader_has_checked_is_first_with_its_settings(tmp_path: Path, 
 
 
 def test_terms_stand_where_they_are_used(tmp_path: Path) -> None:
-    terms = [Term("minimum", "where it is least"), Term("S", "a set"), Term("eq. (6)", "the layer")]
+    about = {"minimum": "where it is least", "S": "a set", "eq. (6)": "the layer"}
+    papers = [paper_of("one", "A", terms=[{"name": name, "text": text} for name, text in about.items()])]
     entries = [check("one/a", claim="Minimum on a Set."), check("one/b", claim="On S (S), eq. (6).")]
-    html = write_report(tmp_path, content(*entries, papers=[Paper("one", "A", terms=terms)])).read_text()
+    html = write_report(tmp_path, content(*entries, papers=papers)).read_text()
     first, second = (part.partition("Control, a")[0] for part in html.split('<div class="evidence">')[1:])
     assert "where it is least" in first and "a set" not in first
     assert "a set" in second and "the layer" in second and "least" not in second
@@ -188,7 +191,10 @@ def test_what_comes_from_configs_and_records_cannot_act(tmp_path: Path, figure: 
         figure(f"one/{bad.replace('/', '')}", reference=bad, command=bad),
         waiting(id=bad, state="failed", reason=bad), waiting(id="one/x", state=bad, reason=bad),
     ]  # fmt: skip
-    papers = [Paper("one", bad, bad, f"javascript:alert(1)//{bad}"), Paper("two", bad, bad, f"https://{bad}")]
+    papers = [
+        paper_of(id, title=bad, citation=bad, link=f"{scheme}{bad}")
+        for id, scheme in (("one", "javascript:alert(1)//"), ("two", "https://"))
+    ]
     entries.append(check("two/a"))
     own = mine(check("two/b", claim=bad, typed=[bad]), command=bad, title=bad)
     told = replace(content(*entries, papers=papers, mine=[own]), provenance={"written": bad})
@@ -276,8 +282,8 @@ def test_every_shipped_formula_and_text_becomes_mathml() -> None:
     assert len(formulas) >= 50
     ids = {entry.paper for group in report.SHOWN for entry in catalog.entries(group, ConfigDirs())}
     papers = [report.paper(id, ConfigDirs()) for id in sorted(ids)]
-    texts = [term.text for paper in papers for term in paper.terms]
-    texts += [text for paper in papers for highlight in paper.highlights for text in highlight.text]
+    texts = [term["text"] for paper in papers for term in paper["terms"]]
+    texts += [text for paper in papers for found in paper["highlights"] for text in found["text"]]
     wrong = [latex for latex in formulas if not mathml(latex).startswith("<math")]
     assert not wrong + [text for text in texts if "<code>" in prose(text) or "$" in prose(text)]
 
@@ -287,9 +293,9 @@ def test_a_story_tells_the_numbers_of_the_records_and_leaves_out_what_is_not_the
 ) -> None:
     of_check = "The risk is {one/theorem1 risk} at $d = {one/theorem1 settings.dim}$."
     words = [f"{of_check} It fell from {{one/fig1 from}}.", "Nobody has {one/theorem2 risk}."]
-    highlight = Highlight("Half", words, {"one/theorem1": "holds"})
-    terms = [Term("minimum", "where $f$ is least")]
-    paper = Paper("one", "A paper", terms=terms, highlights=[highlight])
+    highlight = {"title": "Half", "text": words, "statements": {"one/theorem1": "holds"}}
+    terms = [{"name": "minimum", "text": "where $f$ is least"}]
+    paper = paper_of("one", title="A paper", terms=terms, highlights=[highlight])
     text = text_of(tmp_path, check(), figure(), papers=[paper])
     told = text[text.index("What was found") : text.index("Paper by paper")]
     assert "The risk is 0.25 at d=5. It fell from 1." in told and "Nobody" not in told

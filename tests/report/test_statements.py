@@ -76,7 +76,7 @@ def test_counts_and_their_sentence(figure: Make) -> None:
     found = statements(entries)
     others = ("known false", "fails", "undecided", "waiting", "failed", "skipped")
     assert count(found, entries) == {"holds": 2, **dict.fromkeys(others, 1)}
-    assert sentence(found) == "2 hold, 1 is known false, 1 fails and 1 is undecided; 1 other than expected."
+    assert sentence(found) == "2 hold, 1 known false, 1 undecided, 1 other than expected."
     assert sentence(found[:1]) == "1 holds." and sentence([]) == ""
 
 

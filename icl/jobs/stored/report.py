@@ -20,7 +20,7 @@ from icl.jobs.requests.figure import with_current_paths
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Document, StoredResult
 from icl.jobs.stored import catalog
-from icl.report.content import Highlight, Paper, ReportContent, ReportEntry, Term
+from icl.report.content import Paper, ReportContent, ReportEntry, paper_of
 from icl.runs import atomic, layout
 from icl.runs.code import current_digest
 from icl.runs.documents import read_record
@@ -159,22 +159,13 @@ def _blank(group: str, item: catalog.CatalogEntry, scale: str, configs: ConfigDi
 
 
 def paper(id: str, configs: ConfigDirs) -> Paper:
-    """Return what conf/paper/ID.yaml says, the user's folder first; a paper without one is its id."""
-    for folder in configs.folders:
-        path = folder / "paper" / f"{id}.yaml"
-        if path.is_file():
-            try:
-                config = yaml.safe_load(path.read_text(encoding="utf-8"))
-                terms = [Term(**part) for part in config.pop("terms", None) or []]
-                highlights = [Highlight(**part) for part in config.pop("highlights", None) or []]
-                about = {key: str(value) for key, value in config.items()}
-                return Paper(id, terms=terms, highlights=highlights, **about)
-            except (yaml.YAMLError, AttributeError, TypeError) as error:
-                reason = (
-                    f"must have title, and may have citation, link, terms, highlights ({one_line(error)})"
-                )
-                raise InputError(f"{path}: {reason}") from None
-    return Paper(id, id)
+    """Return what conf/paper/ID.yaml says; a paper without one is its id."""
+    text = configs.text("paper", id)
+    try:
+        return paper_of(id, **(yaml.safe_load(text) if text else {"title": id}))
+    except (yaml.YAMLError, TypeError) as error:
+        may = "must have title, and may have citation, link, terms, highlights"
+        raise InputError(f"paper/{id}.yaml: {may} ({one_line(error)})") from None
 
 
 def _time(seconds: float) -> str:
