@@ -41,8 +41,7 @@ class Levels(WeightsCallback):
     _law: Law | None = None
 
     def show(self, loggers: Sequence[Any], step: int, model: Any, law: Law, seeds: Sequence[int]) -> None:
-        exact = self.exact(model, law)
-        found = exact.at(model) | exact.excess(exact.risks(model))
+        found = self.exact(model, law).at(model)
         for logger in loggers if found else ():
             logger.log_metrics(found, step)
 

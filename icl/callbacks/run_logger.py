@@ -64,20 +64,19 @@ class RunLogger:
 
     def done(self, record: RunRecord) -> None:
         """Log to W&B what its tables compare runs by: means, weights and verdicts."""
-        self.has_diverged = bool(record.run.get("diverged"))
-        run = record.run  # the code, versions and machine that made it
+        run, self.has_diverged = record.run, bool(record.run.get("diverged"))
         about = {key: run.get(key) for key in ("versions", "device", "threads")}
         about |= (run.get("hardware") or {}) | (run.get("git") or {})
-        summary = {name: entry["mean"] for name, entry in record.run["metrics"].items()}
-        summary |= {"error": record.run["notes"][-1]} if self.has_diverged else {}
+        summary = {name: entry["mean"] for name, entry in run["metrics"].items()}
+        summary |= {"error": run["notes"][-1]} if self.has_diverged else {}
         tables = self._curves_and_layers(record)
         tables["verdicts"] = (JUDGED, [verdict_row(verdict) for verdict in record.verdicts])
-        kind = re.sub(r"[^\w.-]", "-", record.run["experiment"])
+        kind = re.sub(r"[^\w.-]", "-", run["experiment"])
         for logger in self.loggers:
             logger.log_hyperparams(about)
             if isinstance(logger, WandbLogger):
                 logger.log_summary(summary)
-                logger.log_weights(record.path / "weights.npz", kind, record.run["fingerprint"])
+                logger.log_weights(record.path / "weights.npz", kind, run["fingerprint"])
                 for name, (columns, rows) in tables.items():
                     if rows:
                         logger.log_table(name, [*columns], rows)
@@ -94,7 +93,7 @@ class RunLogger:
             stacks = {name: torch.from_numpy(record.weights[f"{name}_history"][:, t]) for name in names}
             model = model_in_float64(plan.model, stacks)
             for exact in filter(None, (callback.exact(model, plan.law) for callback, _ in self._shown)):
-                levels = exact.at(model) | exact.excess(found.get((step, "exact_risk"), ()))
+                levels = exact.at(model, found.get((step, "exact_risk"), ()))
                 found |= {(step, name): [value] for name, value in levels.items()}
                 rows += [
                     [step, seed, layer, *scalars]

@@ -63,22 +63,22 @@ class Exact:
             if None not in bounds:
                 self.levels["level/optimum"] = float(np.mean(bounds))  # type: ignore[arg-type]
 
-    def at(self, model: Any) -> dict[str, float]:
-        """Return the levels, and the Hessian's least eigenvalue at these weights, if all are finite."""
-        finite = all(M.isfinite().all() for M in model.parametrization.parameters())
-        least_R = self._curvatures(model) if finite else None
-        return self.levels if least_R is None else self.levels | {"hessian/least": min(least_R)}
+    def at(self, model: Any, risks: Sequence[float] | None = None) -> dict[str, float]:
+        """Return the levels, the excess of the replicas' exact risks (None: computed), and the Hessian's
+        least eigenvalue at these weights, if all of them are finite."""
+        if not all(M.isfinite().all() for M in model.parametrization.parameters()):
+            return self.levels
+        found, risks = dict(self.levels), self.risks(model) if risks is None else risks
+        if "level/optimum" in found and len(risks):
+            found["excess"] = float(np.mean(risks)) / found["level/optimum"] - 1
+        if (least_R := self._curvatures(model)) is not None:
+            found["hessian/least"] = min(least_R)
+        return found
 
     def risks(self, model: Any) -> list[float]:
         """Return each replica's exact risk, [] where none is known."""
         with torch.no_grad():
             return [] if self.risk is None else self.risk(model).tolist()
-
-    def excess(self, risks: Sequence[float]) -> dict[str, float]:
-        """Return how far the mean of exact risks is above the optimum, in its units, if both are known."""
-        if "level/optimum" not in self.levels or not len(risks) or not np.isfinite(risks).all():
-            return {}
-        return {"excess": float(np.mean(risks)) / self.levels["level/optimum"] - 1}
 
     def layers(self, model: Any) -> list[list[tuple[float, float | None]]]:
         """Return the scalar of each layer on S beside the optimum's, by replica, in rising order."""
