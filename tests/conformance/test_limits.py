@@ -95,7 +95,7 @@ CHECKS: dict[str, Changes] = {
     ],
     "looped/gain": [{"dim": 0}, {"dim": 21}, {"layers": 9}, {"dim": 3, "layers": 6}, {"eigenvalues": [1]}],
     "looped/limit_gain": [{"dim": 3}, {"layers": 1}, {"layers": 9}, {"context": 0}],
-    "looped/rates": [{"dim": 3}, {"layers": 2}, {"speed": 0}, {"samples": 1}],
+    "looped/rates": [{"dim": 3}, {"layers": 2}, {"speed": 0}],
     "looped/loops_beyond_training": [{"dim": 3}, {"layers": 1}, {"most": 2}, {"most": 13}],
     "looped/minimiser_symmetric": [{"context": 0}, {"layers": 0}, {"covariance": [[1, 2], [2, 1]]}],
     "looped/scalar_is_saddle": [{"dim": 1}, {"dim": 21}, {"layers": 9}, {"most": 1001}],

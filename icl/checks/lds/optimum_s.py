@@ -60,9 +60,9 @@ class OptimumS(Windows):
         excess = of_pattern.risk - best.risk
         if same := best is of_pattern:
             level = of_pattern.risk * (1 - PROVED)
-            proved = self.window == 2 and heads.all_above(level, anywhere)[0]  # at s = 3 in too many entries
+            proved = self.window == 2 and heads.all_above(level, anywhere)  # at s = 3 in too many entries
         else:
-            proved, _ = heads.all_above(of_pattern.risk - excess / 2, pattern)
+            proved = heads.all_above(of_pattern.risk - excess / 2, pattern)
         about = "no head is below the best of (13), by more than 1e-9 of its risk"
         m.true("pattern_is_best", same if proved else None, about)
         about = "the determinant of the proof at the best head of (13), at a level 1e-6 above its risk"

@@ -8,12 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import comb
 
-import numpy as np
-from flint import arb, fmpq
+from flint import fmpq
 
-from icl.checks.statement import Measured, Sample, Statement, setting
+from icl.checks.statement import Measured, Statement, setting
 from icl.errors import real
-from icl.random import generator
 from icl.theory.looped.limit import block_rate, gaussian_turn, semicircle, separate
 from icl.theory.looped.long_prompts import goe_moment
 from icl.theory.rationals import rational
@@ -22,11 +20,9 @@ from icl.theory.roots import evaluate, real_roots
 
 @dataclass
 class Rates(Statement):
-    dim: int = setting(20, 4, 40, most=100, beyond="draws take a gigabyte")
+    dim: int = setting(20, 4, 40, most=100, beyond="nothing new is to be seen")
     layers: int = setting(6, 3, 8, most=8, beyond="moments of the Gaussian matrix take minutes")
     speed: float = 0.55  # of a rotation by 90 degrees in every plane, squared
-    seed: int = setting(0, 0)
-    samples: int = setting(1000, 2, most=10_000, beyond="draws take gigabytes")
 
     paper, origin = "looped", "icl"
     where, title = "statement 12", "Three rates for long prompts in large dimension"
@@ -62,14 +58,3 @@ class Rates(Statement):
         m.number("scalar_at_dim", moments[-1](d) / scale, "E tr X^2L over d^(L + 1) at this d")
         exact = separate([moment(d) for moment in moments], L) / scale
         m.number("separate_at_dim", exact, "the same of separate layers")
-        m.number(
-            "turned_at_dim", self._drawn(q), "the same of one Gaussian B of the best size, on draws of X"
-        )
-
-    def _drawn(self, q: arb) -> Sample:
-        """Draw one B and many X."""
-        rng, d = generator(self.seed, "check"), self.dim
-        Z_DD, Z_JDD = rng.standard_normal((d, d)), rng.standard_normal((self.samples, d, d))
-        M_JDD = (Z_JDD + Z_JDD.mT + max(0.0, 1 - float(q)) ** 0.5 * (Z_DD - Z_DD.T)) / (2 * d) ** 0.5
-        risk_J = np.square(np.linalg.matrix_power(M_JDD, self.layers)).sum((1, 2)) / d
-        return Sample(float(risk_J.mean()), float(risk_J.std(ddof=1) / len(risk_J) ** 0.5))

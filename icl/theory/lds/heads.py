@@ -110,10 +110,10 @@ class Heads:
         bordered[size, size] = self.layer.constant - 2 * level
         return bordered.det()
 
-    def all_above(self, level: fmpq, free: Sequence[bool]) -> tuple[bool, int]:
+    def all_above(self, level: fmpq, free: Sequence[bool]) -> bool:
         """Return whether a proof was found that all heads with b nonzero at `free`, two or three entries,
-        have a risk above the level, and how many boxes it took."""
-        places, boxes = [at for at, is_free in enumerate(free) if is_free], 0
+        have a risk above the level."""
+        places = [at for at, is_free in enumerate(free) if is_free]
         degree = 2 * self.designs[0].ncols()
         for face in places:
             others = [at for at in places if at != face]
@@ -125,11 +125,9 @@ class Heads:
                     b[at] = 2 * share - 1
                 return self.determinant(b, level)
 
-            proved, taken = is_positive(value, degree, len(others))
-            boxes += taken
-            if not proved:
-                return False, boxes
-        return True, boxes
+            if not is_positive(value, degree, len(others)):
+                return False
+        return True
 
     def _design(self, b: Sequence[fmpq]) -> fmpq_mat:
         return sum((e * D for e, D in zip(b, self.designs, strict=True) if e), 0 * self.designs[0])
@@ -138,9 +136,9 @@ class Heads:
         return [list(keys[i : i + self.width]) for i in range(0, len(keys), self.width)]
 
 
-def is_positive(value: Callable[..., fmpq], degree: int, variables: int) -> tuple[bool, int]:
+def is_positive(value: Callable[..., fmpq], degree: int, variables: int) -> bool:
     """Return whether a polynomial of one or two variables, of this degree in each, was shown to be positive
-    on [0, 1] in each, and how many boxes it took."""
+    on [0, 1] in each."""
     nodes = [fmpq(i, degree) for i in range(degree + 1)]
     to_bernstein = matrix(
         [comb(degree, k) * t**k * (1 - t) ** (degree - k) for k in range(degree + 1)] for t in nodes
@@ -156,10 +154,10 @@ def is_positive(value: Callable[..., fmpq], degree: int, variables: int) -> tupl
         if min(map(min, table)) > 0:
             continue
         if min(table[0][0], table[0][-1], table[-1][0], table[-1][-1]) <= 0 or boxes > BOXES:
-            return False, boxes
+            return False
         halves = _halves(table)
         left += halves if variables == 1 else map(_turned, halves)  # the other variable is next
-    return True, boxes
+    return True
 
 
 def _turned(table: Table) -> Table:

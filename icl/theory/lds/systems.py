@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from flint import fmpq, fmpq_mat, fmpq_poly
 
-from icl.theory.rationals import ZERO, column, diagonal, dot, identity, matrix, rational
+from icl.theory.rationals import ZERO, column, diagonal, identity, matrix, rational
 
 Covariance = list[list[fmpq_poly]]
 System = tuple[fmpq_mat, fmpq_mat]  # A, and c as a column
@@ -229,22 +229,6 @@ def interpolation(moments: Sequence[fmpq]) -> list[fmpq]:
 def mean_uniform(poly: fmpq_poly) -> fmpq:
     """Return the mean over v uniform on [-1, 1]."""
     return sum((e / (k + 1) for k, e in enumerate(poly.coeffs()) if k % 2 == 0), ZERO)
-
-
-def simulated(
-    A: fmpq_mat, c: fmpq_mat, length: int, rng: Random, roots: tuple[Any, Any, Any] = (1, 1, 1)
-) -> list[fmpq]:
-    """Return y_1 .. y_T of one system, its numbers small whole ones times `roots`: of w, of v and of x_0."""
-
-    def numbers(root: Any) -> fmpq_mat:
-        return column(root * rng.randint(-9, 9) for _ in range(A.nrows()))
-
-    process, observation, start = (rational(root) for root in roots)
-    x, y = numbers(start), []
-    for _ in range(length):
-        x = A * x + numbers(process)
-        y.append(dot(c, x) + observation * rng.randint(-9, 9))
-    return y
 
 
 def _combined(length: int, noise: Noise, *terms: tuple[Any, Covariance]) -> Covariance:
