@@ -6,8 +6,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ROWS = {  # what each room has today; beside it where it is going
-    "icl/theory": 6957,  # 6600
-    "icl/checks": 7630,  # 7000
+    "icl/theory": 6908,  # 6600
+    "icl/checks": 7612,  # 7000
     "icl/figures + icl/experiments": 7591,  # 7600
     "icl/tasks + icl/models + icl/algorithms": 6329,  # 6400
     "icl/kernel": 1089,
@@ -15,11 +15,11 @@ ROWS = {  # what each room has today; beside it where it is going
     "icl/runs": 1462,
     "icl/config + icl/jobs + icl/cli": 4861,  # 3700
     "icl/loggers + icl/levels + icl/report + icl/*.py": 2824,  # 2500
-    "icl": 41642,  # 39300
+    "icl": 41575,  # 39300
     "web": 489,
     "hydra_plugins + scripts": 527,
-    "tests": 21085,  # 19500
-    "conf": 2521,
+    "tests": 21067,  # 19500
+    "conf": 2519,
 }
 
 
