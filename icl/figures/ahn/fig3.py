@@ -157,94 +157,100 @@ class Fig3(TrainingSettings, Figure):
         shared_legend(panels.values())
 
     def claims(self, records: Records) -> list[Claim]:
-        run, arrays, seeds = records["run"], records["exact"].weights, records["run"].run["seeds"]
-        layers = run.A.shape[1]
-        loss, first, last = (f"({ascii_lowercase[i]})" for i in (layers - 1, layers + 1, 2 * layers))
-        names = {f"B_{i}": f"dist_B{i}" for i in range(layers - 1)}
-        names |= {f"A_{i}": f"dist_preconditioned_A{i}" for i in range(layers)}
-        ends = {name: metric(run, column)[1][:, [0, -1]] for name, column in names.items()}
-        end_R2L = np.stack(list(ends.values()), axis=-1)
-        blue_RL = end_R2L[:, -1, layers - 1 :]
-        red_RL = np.stack([metric(run, f"dist_plain_A{i}")[1][:, -1] for i in range(layers)], axis=1)
-        risk_R, half_R = arrays["risk_R"], QUANTILE * arrays["risk_stderr_R"]
-        best, bound, without_b = (float(arrays[name]) for name in ("best_risk", "lower_bound", "without_b"))
-        risk_on_s_R = metric(run, "risk_on_s")[1][:, -1]
-        ratio_R = metric(records["plain"], "risk_on_s")[1][:, -1] / np.median(
-            arrays["plain_projected_batch_RK"], axis=1
-        )
-        return [
-            Claim.of(
-                "Dist(B_l, I) and Dist(Sigma^1/2 A_l Sigma^1/2, I) fall ('appears to be decreasing to 0', "
-                "section 5.1)",
-                {
-                    name: {"mean from": float(end_R2[:, 0].mean()), "to": float(end_R2[:, 1].mean()),
-                           "by seed": dict(zip(map(str, seeds), end_R2.tolist(), strict=True))}
-                    for name, end_R2 in ends.items()
+        return [*_of_the_distances(records["run"]), *_of_the_risk(records)]
+
+
+def _of_the_distances(run: RunRecord) -> list[Claim]:
+    layers = run.A.shape[1]
+    names = {f"B_{i}": f"dist_B{i}" for i in range(layers - 1)}
+    names |= {f"A_{i}": f"dist_preconditioned_A{i}" for i in range(layers)}
+    ends = {name: metric(run, column)[1][:, [0, -1]] for name, column in names.items()}
+    end_R2L = np.stack(list(ends.values()), axis=-1)
+    blue_RL = end_R2L[:, -1, layers - 1 :]
+    red_RL = np.stack([metric(run, f"dist_plain_A{i}")[1][:, -1] for i in range(layers)], axis=1)
+    first, last = (f"({ascii_lowercase[i]})" for i in (layers + 1, 2 * layers))
+    return [
+        Claim.of(
+            "Dist(B_l, I) and Dist(Sigma^1/2 A_l Sigma^1/2, I) fall ('appears to be decreasing to 0', "
+            "section 5.1)",
+            {
+                name: {"mean from": float(end_R2[:, 0].mean()), "to": float(end_R2[:, 1].mean())}
+                for name, end_R2 in ends.items()
+            },
+            all_of(
+                f"the end below {ON_S} in every layer and seed, and below the start",
+                exact(end_R2L[:, 1]).below(ON_S),
+                exact(end_R2L[:, 1] - end_R2L[:, 0]).below(0.0),
+            ),
+            at_paper="fails",  # on plain prompts 100,000 steps end off S
+        ),
+        Claim.of(
+            f"{first}-{last} every A_l ends nearer to the multiples of Sigma^-1 than to those of I",
+            {"blue": blue_RL.mean(0).tolist(), "red": red_RL.mean(0).tolist()},
+            exact(blue_RL - red_RL).below(0.0, "blue below red in every layer and seed"),
+        ),
+    ]
+
+
+def _of_the_risk(records: Records) -> list[Claim]:
+    """Claim what a loss of plain prompts does not show, and the risk on S against 0."""
+    run, arrays, seeds = records["run"], records["exact"].weights, records["run"].run["seeds"]
+    layers = run.A.shape[1]
+    loss = f"({ascii_lowercase[layers - 1]})"
+    risk_R, half_R = arrays["risk_R"], QUANTILE * arrays["risk_stderr_R"]
+    best, bound, without_b = (float(arrays[name]) for name in ("best_risk", "lower_bound", "without_b"))
+    on_s_R, plain_on_s_R = (metric(records[name], "risk_on_s")[1][:, -1] for name in ("run", "plain"))
+    ratio_R = plain_on_s_R / np.median(arrays["plain_projected_batch_RK"], axis=1)
+    return [
+        Claim.of(
+            f"{loss} the risk at the weights, including its tail, ends below that of any {layers} steps "
+            "of preconditioned gradient descent, which is all that S allows without B",
+            {
+                "without B": without_b,
+                "by seed": {
+                    str(seed): {
+                        "at the weights": float(risk_R[r]),
+                        "standard error": float(arrays["risk_stderr_R"][r]),
+                        "projected on S": float(on_s_R[r]),
+                    }
+                    for r, seed in enumerate(seeds)
                 },
-                all_of(
-                    f"the end below {ON_S} in every layer and seed, and below the start",
-                    exact(end_R2L[:, 1]).below(ON_S),
-                    exact(end_R2L[:, 1] - end_R2L[:, 0]).below(0.0),
-                ),
-                at_paper="fails",  # on plain prompts 100,000 steps end off S
+            },
+            sampled(risk_R, half_R).below(without_b, "below in every seed, 99.9 % interval"),
+            at_paper="fails",
+            whose="project",
+        ),
+        Claim.of(
+            f"{loss} a batch of 20,000 plain prompts need not show the risk: after training on plain "
+            "prompts, the exact risk of the weights projected on S is above the median loss of fresh "
+            "batches at the same weights",
+            {"ratio by seed": dict(zip(map(str, seeds), ratio_R.tolist(), strict=True))},
+            sampled(ratio_R.max()).above(2.0, "ratio above 2 in at least one seed"),
+            remarks=[
+                f"The curve of {loss} is a loss over 20,000 prompts. On the set of Theorem 4 rare "
+                "prompts dominate the risk; weights trained on plain prompts had a risk up to "
+                f"{ratio_R.max():.2g} times the loss of a batch. Training on weighted prompts, which "
+                "show the tail, approaches the set."
+            ],
+            whose="project",
+        ),
+        Claim.of(
+            f"{loss} 'the loss appears to be converging to 0' (section 5.1): S has points of risk 0 or "
+            "close to it",
+            {
+                "lower bound": bound,
+                "best found": best,
+                "of the risk at zero weights": best / float(arrays["null_risk"]),
+            },
+            exact(bound).below(
+                0.0,
+                "the lower bound would have to be 0; it is the least of E tr q(S)^2 over all polynomials "
+                f"q of degree {(3**layers - 1) // 2} with q(0) = 1, exact in rationals",
             ),
-            Claim.of(
-                f"{first}-{last} every A_l ends nearer to the multiples of Sigma^-1 than to those of I",
-                {"blue": blue_RL.mean(0).tolist(), "red": red_RL.mean(0).tolist()},
-                exact(blue_RL - red_RL).below(0.0, "blue below red in every layer and seed"),
-            ),
-            Claim.of(
-                f"{loss} the risk at the weights, including its tail, ends below that of any {layers} steps "
-                "of preconditioned gradient descent, which is all that S allows without B",
-                {
-                    "without B": without_b,
-                    "by seed": {
-                        str(seed): {
-                            "at the weights": float(risk_R[r]),
-                            "standard error": float(arrays["risk_stderr_R"][r]),
-                            "projected on S": float(risk_on_s_R[r]),
-                        }
-                        for r, seed in enumerate(seeds)
-                    },
-                },
-                sampled(risk_R, half_R).below(without_b, "below in every seed, 99.9 % interval"),
-                at_paper="fails",
-                whose="project",
-            ),
-            Claim.of(
-                f"{loss} a batch of 20,000 plain prompts need not show the risk: after training on plain "
-                "prompts, the exact risk of the weights projected on S is above the median loss of fresh "
-                "batches at the same weights",
-                {
-                    "ratio by seed": dict(zip(map(str, seeds), ratio_R.tolist(), strict=True)),
-                    "loss of the training prompts": float(metric(records["plain"], "loss")[1][:, -1].mean()),
-                },
-                sampled(ratio_R.max()).above(2.0, "ratio above 2 in at least one seed"),
-                remarks=[
-                    f"The curve of {loss} is a loss over 20,000 prompts. On the set of Theorem 4 rare "
-                    "prompts dominate the risk; weights trained on plain prompts had a risk up to "
-                    f"{ratio_R.max():.2g} times the loss of a batch. Training on weighted prompts, which "
-                    "show the tail, approaches the set."
-                ],
-                whose="project",
-            ),
-            Claim.of(
-                f"{loss} 'the loss appears to be converging to 0' (section 5.1): S has points of risk 0 or "
-                "close to it",
-                {
-                    "lower bound": bound,
-                    "best found": best,
-                    "of the risk at zero weights": best / float(arrays["null_risk"]),
-                },
-                exact(bound).below(
-                    0.0,
-                    "the lower bound would have to be 0; it is the least of E tr q(S)^2 over all polynomials "
-                    f"q of degree {(3**layers - 1) // 2} with q(0) = 1, exact in rationals",
-                ),
-                expected="fails",
-                trained=False,
-            ),
-        ]  # fmt: skip
+            expected="fails",
+            trained=False,
+        ),
+    ]
 
 
 def gathered(steps_T: np.ndarray, y_RT: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -60,7 +60,7 @@ DESCENTS = {  # preconditioned, an eta per step
     "pgd_one": (True, False),
     "pgd_steps": (True, True),
 }
-SAID = {
+NAMES = {
     "trained": "trained",
     "plain": "trained on plain batches",
     "pgd_steps": "PGD (eta per step)",
@@ -160,7 +160,7 @@ class LossComparison(Figure):
         """Claim that of two predictors the first has the smaller loss on the same contexts, in every
         replica."""
         first, second = pair
-        name, bound, said = {
+        name, bound, words = {
             "mean": (
                 f"difference_{first}_{second}",
                 0,
@@ -174,10 +174,10 @@ class LossComparison(Figure):
             ),
         }[measure]
         return self._below(
-            f"{SAID[first]} < {SAID[second]} {self._at(values)}, {measure} over the same contexts",
+            f"{NAMES[first]} < {NAMES[second]} {self._at(values)}, {measure} over the same contexts",
             {x: losses.of(name, x) for x in values},
             bound,
-            said,
+            words,
             trained=first in ("trained", "plain"),
             whose="paper" if measure == "mean" else "project",
         )
@@ -243,13 +243,13 @@ class LossComparison(Figure):
         exactly."""
         names = ("pgd_published", "pgd_fewer", "pgd_one")
         risks = {x: [losses.of(f"exact_{name}", x)[0] for name in names] for x in losses.xs}
-        said = "{:.3f} for {:.3f} ({:.3f} by the missing example alone)"
+        words = "{:.3f} for {:.3f} ({:.3f} by the missing example alone)"
         most = max(theirs / ours for theirs, _, ours in risks.values())
         return Claim(
             "The published PGD baseline overstates PGD's loss: it uses N - 1 of the N examples and "
             "one step size from a coarse grid",
             {
-                f"{self.letter}={x}": said.format(theirs, ours, fewer)
+                f"{self.letter}={x}": words.format(theirs, ours, fewer)
                 for x, (theirs, fewer, ours) in risks.items()
             },
             "exact risk as published above the exact risk at the best single step size",
@@ -267,12 +267,12 @@ class LossComparison(Figure):
         return f"at {self.letter} = {', '.join(map(str, values))}"
 
     def _below(
-        self, claim: str, intervals: Mapping[int, Array], bound: float, said: str, **more: Any
+        self, claim: str, intervals: Mapping[int, Array], bound: float, words: str, **more: Any
     ) -> Claim:
         """Claim that all intervals (R, I) at each value are below the bound; the largest are shown."""
         measured = {f"{self.letter}={x}": float(found_RI[:, 1].max()) for x, found_RI in intervals.items()}
         verdict = below(np.concatenate([*intervals.values()]), bound)
-        return Claim(claim, measured, said, verdict, kind="sampled", **{"whose": "project"} | more)
+        return Claim(claim, measured, words, verdict, kind="sampled", **{"whose": "project"} | more)
 
 
 class Losses(dict[str, Array]):

@@ -14,7 +14,7 @@ from icl.errors import whole
 from icl.figures.claims import Claim, sampled
 from icl.figures.figure import Layout, Panels, Records
 from icl.figures.giannou import regression
-from icl.figures.giannou.regression import HALF, LEVEL, START_SAID, Arrays, Stack, Value
+from icl.figures.giannou.regression import HALF, LEVEL, START_FORMULAS, Arrays, Stack, Value
 from icl.figures.runner import Runner
 from icl.figures.style import PURPLE, exact_line, points, shared_legend
 from icl.figures.training import KEY
@@ -103,7 +103,7 @@ class Fig2(regression.Losses):
         known, losses = records["baselines"].weights, records["losses"].weights
         normed = records["losses_kappa1_layernorm"].weights
         for axes, mask in zip(panels.values(), MASKS, strict=True):
-            for start in START_SAID:
+            for start in START_FORMULAS:
                 regression.newton_lines(axes, known, max(self.layers), start)
             regression.training_curve(axes, self.layers, losses, f"kappa1_{mask}")
             regression.family_line(axes, self.layers, known, mask)
@@ -141,7 +141,7 @@ class Fig2(regression.Losses):
         return Claim(
             "with l layers LSA, without a mask, lies between l steps of Newton of orders 2 and 3 (from "
             "the authors' start, N(0, I))",
-            {layers_said(n): f"{trained[n][0].mean:.3g}, {where}" for n, where in places.items()},
+            {layers_in_words(n): f"{trained[n][0].mean:.3g}, {where}" for n, where in places.items()},
             f"in every seed, as many layers as steps, {LEVEL:.1%} intervals over prompts",
             verdict_between(places.values(), self.decisive),
             expected="fails",
@@ -153,7 +153,7 @@ class Fig2(regression.Losses):
         )
 
 
-def layers_said(layers: int) -> str:
+def layers_in_words(layers: int) -> str:
     return "1 layer" if layers == 1 else f"{layers} layers"
 
 
@@ -173,10 +173,10 @@ def verdict_between(places: Iterable[str], decisive: bool = True) -> str:
 def _family_between(best: Mapping[str, Mapping[int, Value]], known: Arrays) -> Claim:
     measured, places = {}, []
     for mask, of in best.items():
-        for start, said in START_SAID.items():
+        for start, formula in START_FORMULAS.items():
             for layers, value in of.items():
                 places.append(regression.place([value], known, start, layers))
-                measured[f"{layers_said(layers)}, {mask}, {said}"] = f"{value.mean:.3g}, {places[-1]}"
+                measured[f"{layers_in_words(layers)}, {mask}, {formula}"] = f"{value.mean:.3g}, {places[-1]}"
     return Claim(
         "with l layers the scalar family's best point lies between l steps of orders 2 and 3, with a mask or "
         "without, from the authors' start of Newton's iteration or a better one (N(0, I))",

@@ -8,7 +8,7 @@ from icl.figures.runner import Runner
 
 class Fig8(LossesByLaw):
     kind, masks, least = "unmasked", (False,), 2
-    said = (
+    sentence = (
         "trained LSA finds higher-order methods on ill-conditioned problems: two layers and more, without a "
         "mask, have a smaller loss than as many steps of order 2"
     )

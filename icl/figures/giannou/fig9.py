@@ -16,7 +16,7 @@ class Fig9(LossesByLaw):
 
     conditioned_steps: int
     kind = "layernorm"
-    said = (
+    sentence = (
         "trained LSA with LayerNorm finds higher-order methods on ill-conditioned problems: it has a smaller "
         "loss than as many steps of order 2"
     )

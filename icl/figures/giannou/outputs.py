@@ -104,14 +104,14 @@ class Outputs(Regression):
         arrays = records[self.source].weights
         x_G, line_G = arrays["x_G"][self.shown], arrays["line_G"][self.shown]
         for depth in self.depths:
-            for model, said in self.models.items():
+            for model, title in self.models.items():
                 axes, name = panels[f"{model}, {depth}"], stack_name(model, depth)
                 y_RG = arrays[f"{name}_RKG"].mean(1)[:, self.shown]
                 axes.plot(x_G, y_RG.T, color=BLUE, label="LSA, seeds")
                 if f"{name}_clipped_RG" in arrays:
                     y_RG = arrays[f"{name}_clipped_RG"][:, self.shown]
                     axes.plot(x_G, y_RG.T, color=PURPLE, linestyle=":", label=r"clipped to $\pm 10$")
-                axes.set_title(rf"{said}, $\ell = {depth}$")
+                axes.set_title(rf"{title}, $\ell = {depth}$")
             axes = panels[f"{self.newton_in}, {depth}"]
             for order, color in ORDERS.items():
                 y_G = arrays[f"newton_transpose_{order}_TKG"][depth].mean(0)[self.shown]

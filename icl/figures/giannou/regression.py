@@ -67,7 +67,7 @@ LEVEL = 0.999  # of every interval
 HALF = stats.normal((1 - LEVEL) / 2)
 HEAVY = 0.5  # of a mean that the hundred largest of its terms may carry where it is to be believed
 ORDERS = {2: ORANGE, 3: GREEN}
-START_SAID = {"transpose": "X_0 = A^T / (s_1^2 + s_d^2)", "identity": "X_0 = 2 I / (s_1 + s_d)"}
+START_FORMULAS = {"transpose": "X_0 = A^T / (s_1^2 + s_d^2)", "identity": "X_0 = 2 I / (s_1 + s_d)"}
 
 
 @dataclass(frozen=True)
@@ -352,8 +352,8 @@ class LossesByLaw(Losses):
     conditions: Sequence[float]
     noises: Sequence[float]
     kind: ClassVar[str]  # of the stacks, in their names
-    said: ClassVar[str]
-    least: ClassVar[int] = 1  # layers that it is said of
+    sentence: ClassVar[str]  # of the paper, in numbers
+    least: ClassVar[int] = 1  # layers that it speaks of
     remarks: ClassVar[Sequence[str]]
     masks: ClassVar[Sequence[bool]] = ()  # of the families drawn beside them
 
@@ -411,7 +411,7 @@ class LossesByLaw(Losses):
                 every += below
         return [
             Claim(
-                f"{self.said} (authors' start), for every kappa and noise",
+                f"{self.sentence} (authors' start), for every kappa and noise",
                 measured,
                 f"every seed, {LEVEL:.1%} intervals over prompts; all seeds beside orders 2 and 3",
                 "holds" if all(every) else "fails" if self.decisive else "undecided",

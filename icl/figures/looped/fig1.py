@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from icl.figures.claims import Claim, exact
 from icl.figures.figure import Panels, Records
-from icl.figures.looped.loops import ROUNDING, Loops, added
+from icl.figures.looped.loops import ROUNDING, Loops, project_claim
 from icl.figures.style import BLUE, GREEN, GREY, ORANGE, log_axis, shared_legend
 
 SERIES = {
@@ -32,13 +32,13 @@ class Fig1(Loops):
         names = [f"n = {n}, L = {L}" for n in arrays["contexts_N"] for L in arrays["loops_L"]]
         above_NL = arrays["best_NL"] / arrays["separate_NL"] - 1
         return [
-            added(
+            project_claim(
                 "at the most loops one matrix gains on the best multiple of Sigma^-1, at every context "
                 "length",
                 dict(zip(names, gain_NL.ravel().tolist(), strict=True)),
                 exact(gain_NL[:, -1]).above(0.0, "gain above 0 at every context length"),
             ),
-            added(
+            project_claim(
                 "layers that may differ have the least risk of all, at every L and n",
                 {"least excess of one matrix": float(above_NL.min())},
                 exact(above_NL).above(-ROUNDING, "excess of one matrix over separate layers not below 0"),

@@ -16,7 +16,7 @@ from matplotlib.colors import Normalize
 from icl.errors import InputError, rising
 from icl.figures.claims import Claim, exact
 from icl.figures.figure import Figure, Layout, Panels, Records
-from icl.figures.looped.loops import ROUNDING, added, gains
+from icl.figures.looped.loops import ROUNDING, gains, project_claim
 from icl.figures.runner import Runner
 from icl.figures.style import ON_DARK, ON_LIGHT, entry_text, figure_of, outline
 from icl.theory.looped.equal_steps import EqualSteps
@@ -80,17 +80,17 @@ class Fig2(Figure):
         wider = gain[arrays["dims_C"] > 2][:, -1, -1]
         outside = gain[(sign > 0) & (gain > ROUNDING)]
         claims = [
-            added(
+            project_claim(
                 "where the best multiple is a saddle, a matrix with an antisymmetric part has a lower risk",
                 {"cells": len(saddle), "least gain": float(saddle.min(initial=1))},
                 exact(saddle).above(0.0, "gain above 0 in every such cell"),
             ),
-            added(
+            project_claim(
                 "in more dimensions, too, one matrix gains at the longest context and the most loops",
                 {"gains": wider.tolist()},
                 exact(wider).above(0.0, "gain above 0 in every dimension"),
             ),
-            added(
+            project_claim(
                 "a rotation far from the multiples of Sigma^-1 may gain where the best of these is a local "
                 "minimum",
                 {"cells": len(outside), "largest gain there": float(outside.max(initial=0))},

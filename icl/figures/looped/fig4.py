@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from icl.figures.claims import Claim, exact
 from icl.figures.figure import Panels, Records
-from icl.figures.looped.loops import ROUNDING, Loops, added
+from icl.figures.looped.loops import ROUNDING, Loops, project_claim
 from icl.figures.style import BLUE, GREEN, ORANGE, exact_curve, log_axis, shared_legend
 
 SHOWN = {2: ORANGE, 3: BLUE, 4: GREEN}  # loops in training
@@ -42,12 +42,12 @@ class Fig4(Loops):
         }
         growth_M = arrays["best_again_NLM"][0, loops.index(min(2, loops[-1]))]
         return [
-            added(
+            project_claim(
                 f"up to {FURTHER} loops beyond training the rotation keeps a lower risk than the scalar",
                 excess,
                 exact(list(excess.values())).below(0.0, "excess over the scalar below 0 in every case"),
             ),
-            added(
+            project_claim(
                 "more loops do not always help: at the shortest context the risk of L = 2 grows again",
                 {"least": float(growth_M.min()), "at the most loops": float(growth_M[-1])},
                 exact(growth_M[-1] / growth_M.min()).above(1.0, "the last risk above the least"),

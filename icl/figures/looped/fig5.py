@@ -14,7 +14,7 @@ from matplotlib import colormaps
 from icl.errors import reals, rising, whole
 from icl.figures.claims import Claim, exact, sampled
 from icl.figures.figure import Figure, Layout, Panels, Records
-from icl.figures.looped.loops import added, gains
+from icl.figures.looped.loops import gains, project_claim
 from icl.figures.runner import Runner
 from icl.figures.style import GREY, exact_line, shared_legend
 from icl.random import generator
@@ -92,12 +92,12 @@ class Fig5(Figure):
         largest_K = np.abs(arrays["eigenvalues_KD"]).max(1)
         limit_K = np.array([max(half_axes(k)) for k in arrays["sizes_K"]])
         return [
-            added(
+            project_claim(
                 "the gain comes to its limit at every number of loops",
                 {f"L = {L}": float(x) for L, x in zip(arrays["loops_L"], short, strict=True)},
                 exact(np.abs(short)).below(0.1, "within a tenth of the limit at the longest context"),
             ),
-            added(
+            project_claim(
                 "a Gaussian antisymmetric part turns the segment of eigenvalues into an ellipse and a disc",
                 {"largest": largest_K.tolist(), "limits": limit_K.tolist()},
                 sampled(np.abs(largest_K / limit_K - 1)).below(NEAR, "largest within a tenth of the limit's"),

@@ -25,7 +25,7 @@ from icl.theory.looped.plane import MAX_LAYERS, risk
 from icl.theory.looped.search import best_rotation
 
 ROUNDING = 1e-9
-added = partial(Claim.of, trained=False, whose="project")
+project_claim = partial(Claim.of, trained=False, whose="project")
 
 
 def gains(cells: list[EqualSteps]) -> list[float]:

@@ -69,30 +69,30 @@ class Fig1(lu.Simulated):
         first, *_, last = np.median(off_SNC, axis=(0, 1)).tolist()
         least_X, most_X = np.diff(ridge.curve_SX[[0, -1]])
         return [
-            lu.said(
+            lu.paper_claim(
                 "the error on new tasks peaks at tau = 1 in the limit, at every alpha",
                 {"peaks": peak_S.tolist()},
                 exact(np.abs(peak_S - 1)).at_most(0.02, "within .02, the distance of points of the curve"),
             ),
-            lu.said(
+            lu.paper_claim(
                 "simulated, too, more prompts help beyond the threshold: the error at the most prompts is "
                 "lower than just above tau = 1",
                 {"differences": drop_SC.tolist(), "tau": new.x_N[[after, -1]].tolist()},
                 sampled(drop_SC, drop_half_SC).above(0.0, "95 % intervals above 0 at every alpha and d"),
             ),
-            lu.said(
+            lu.paper_claim(
                 "simulated, too, more prompts hurt below the threshold",
                 {"tau": new.x_N[[0, before]].tolist()},
                 sampled(rise_SC, rise_half_SC).above(
                     0.0, "error just below tau = 1 above that at the fewest prompts, all but the least alpha"
                 ),
             ),
-            lu.added(
+            lu.project_claim(
                 "simulated errors approach the limit as d grows",
                 {"median share off at the least d": first, "at the largest d": last},
                 sampled(last / first).below(1.0, "the median share off falls, tau farther than .2 from 1"),
             ),
-            lu.said(
+            lu.paper_claim(
                 "a ridge removes the peak: at the largest lambda more prompts always help",
                 {"largest rise": float(most_X.max()), "of the least lambda": float(least_X.max())},
                 all_of(

@@ -70,17 +70,17 @@ class Fig2(lu.Simulated):
         rises = [first.change(-1, least) for least in least_C]
         rise_C, half_C = (np.array([part[i][0, c] for c, part in enumerate(rises)]) for i in (0, 1))
         return [
-            lu.added(
+            lu.project_claim(
                 "on pretraining tasks the error at the most examples is largest where kappa = tau",
                 {"errors by kappa": dict(zip(map(str, kappas), old_S.tolist(), strict=True))},
                 exact(others_S / old_S.max()).below(1.0, "error of every other kappa below that one"),
             ),
-            lu.said(
+            lu.paper_claim(
                 "on new tasks, with the fewest pretraining tasks, more examples hurt in the limit",
                 grows,
                 exact(list(grows.values())).above(0.0, "error at the most examples above the least"),
             ),
-            lu.said(
+            lu.paper_claim(
                 "the same of simulated pretraining, first panel of new tasks",
                 {"rises": rise_C.tolist()},
                 sampled(rise_C, half_C).above(0.0, "95 % intervals above 0 at every d"),

@@ -110,22 +110,22 @@ class Fig3(Figure):
         near, fewest = float(old_NK[-1, np.abs(kappa_K - tau).argmin()]), float(old_NK[:, 0].max())
         beyond = (arrays["rise_beyond_PNK"] > SEEN) & (rise_PNK <= SEEN)
         return [
-            lu.said(
+            lu.paper_claim(
                 "on new tasks more examples hurt wherever kappa < min(tau, 1), at every noise",
                 {"least rise": few_P},
                 exact(few_P).above(SEEN, "largest rise of the error at each point, in every such panel"),
             ),
-            lu.said(
+            lu.paper_claim(
                 "with the most tasks more examples always help",
                 {"largest rise": rise_PNK[:, :, -1].max(1).tolist()},
                 exact(rise_PNK[:, :, -1].max(1)).at_most(SEEN, "no rise at any noise, in every panel"),
             ),
-            lu.said(
+            lu.paper_claim(
                 "on pretraining tasks more examples hurt around kappa = tau, but not with the fewest tasks",
                 {"at tau, most noise": near, "fewest": fewest},
                 exact([near, SEEN - fewest]).above(0.0, "a rise at tau, none there"),
             ),
-            lu.added(
+            lu.project_claim(
                 "the region goes on beyond the largest alpha that is drawn: with yet more examples errors "
                 "rise at further points",
                 {"share of points": beyond.mean((1, 2)).tolist()},

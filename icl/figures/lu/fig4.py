@@ -114,17 +114,17 @@ class Fig4(lu.Simulated):
         at = int(np.abs(np.log(arrays["kappas_K"] / 5)).argmin())
         ratio_A = (arrays["gap_AK"] - _half_widths(records))[:, at] / many
         return [
-            lu.said(
+            lu.paper_claim(
                 "above kappa = 1 the gap of linear attention vanishes as examples and prompts grow",
                 {"at kappa = 1/2": few.tolist(), "at kappa = 5": many.tolist()},
                 exact(np.diff(many / few)).below(0.0, "gap at 5 over that at 1/2 falls with alpha"),
             ),
-            lu.said(
+            lu.paper_claim(
                 "simulated, the gap of linear attention falls with the number of tasks",
                 {"falls": fall_SC.tolist()},
                 sampled(fall_SC, fall_half_SC).above(0.0, "95 % intervals above 0 at every alpha and d"),
             ),
-            lu.said(
+            lu.paper_claim(
                 "dMMSE has no such transition: with several tasks a dimension its gap is many times larger",
                 {"kappa": float(arrays["kappas_K"][at]), "ratio": ratio_A.tolist()},
                 sampled(ratio_A).above(

@@ -32,8 +32,8 @@ POINTS = 151  # of a curve
 TAIL = 0.025  # of a point's interval, on each side
 COLORS = (BLUE, ORANGE, GREEN, RED, PURPLE, SKY)
 MARKERS = ("v", "s", "o", "D", "^")  # of the dimensions, in rising order
-said = partial(Claim.of, trained=False)
-added = partial(said, whose="project")
+paper_claim = partial(Claim.of, trained=False)
+project_claim = partial(paper_claim, whose="project")
 
 
 class Setting(NamedTuple):
