@@ -29,7 +29,7 @@ def command(args: Sequence[str]) -> int:
     shown = [run for run in found if chosen or own["all"] == "true" or not run.run.get("figure")]
 
     def show() -> None:
-        _show(shown[:most], asked.outputs)
+        _show(shown[:most], asked.outputs, own["sort"])
         if len(found) > len(shown):
             print(f"and {len(found) - len(shown)} that figures made for themselves (all=true lists them)")
 
@@ -37,8 +37,9 @@ def command(args: Sequence[str]) -> int:
     return OK if shown or not chosen else UNEXPECTED
 
 
-def _show(runs: Sequence[ListedRun], outputs: Path) -> None:
-    """Print one line each: without the words that all share, and with the status where one is not done."""
+def _show(runs: Sequence[ListedRun], outputs: Path, metric: str) -> None:
+    """Print one line each, with this metric or else the risk: without the words that all share, and with the
+    status where one is not done."""
     from icl.cli.show import line, table
 
     if not runs:
@@ -50,7 +51,8 @@ def _show(runs: Sequence[ListedRun], outputs: Path) -> None:
     if shared:
         line(f"all: {' '.join(shared)}")
     rows = [[word for word in name if word not in shared] for name in names]
-    found = {run.risk[0] for run in runs if run.risk}
+    risks = [(metric, run.metrics[metric]) if metric else run.risk for run in runs]
+    found = {risk[0] for risk in risks if risk}
     columns = {
         "date (UTC)": "",
         "status": "",
@@ -65,10 +67,10 @@ def _show(runs: Sequence[ListedRun], outputs: Path) -> None:
             run.date[5:16].replace("T", " "),  # which is all that tells runs apart
             *([state] if "status" in columns else []),
             " ".join(row),
-            f"{f'{run.risk[0]} ' if found else ''}{brief(run.risk[1])}" if run.risk else "",
+            f"{f'{risk[0]} ' if found else ''}{brief(risk[1])}" if risk else "",
             run.fingerprint,
         ]
-        for run, state, row in zip(runs, states, rows, strict=True)
+        for run, state, row, risk in zip(runs, states, rows, risks, strict=True)
     ]
     table({**columns, "folder": ""}, cells)
     for run in runs:

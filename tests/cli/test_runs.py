@@ -180,6 +180,8 @@ def test_conditions_and_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert chosen("sort=exact_risk") == [c, d, a] and chosen("sort=exact_risk", "limit=1") == [c]
     assert chosen("exact_risk<0.2") == [c] and chosen("exact_risk<=0.2", "exact_risk>.1") == [d]
     assert chosen("limit=2") == [d, c], "the newest"
+    put(tmp_path, 1, experiment="mine/other", means={"loss": 0.7, "exact_risk": 5.0})
+    assert "0.7 " in text(tmp_path, capsys, "sort=loss"), "the metric that they are sorted by"
 
 
 @pytest.mark.parametrize(
