@@ -1,114 +1,83 @@
-"""The search for the best softmax layer with H heads, on prompts drawn as tokens, and its excess over linear
-attention on fresh ones.
+"""The best softmax layer of H heads that commute with rotations, and its excess over linear attention.
 
-Of a head only the last row b of P and the first D columns K of Q enter. H heads, B prompts, N context tokens,
-M = N + 1 keys with the query, which eq. (2) normalises over and then masks, D covariates, P = D + 1.
+x, w ~ N(0, I), n tokens. Such a head has k I for the first d columns of Q and (0, b) as the last row of P. It
+sees |x_q|^2 and, of each token, s_i = x_i.x_q and y_i = w.x_i alone. For a given k the best b is linear.
+B prompts, N tokens, H heads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 from scipy.optimize import minimize
-from torch import Tensor
 
 from icl.checks.statement import Sample
 from icl.random import generator
-from icl.tasks import LinearRegressionLaw, TokenPrompt
 from icl.theory.closed_forms import isotropic_risk, isotropic_step
 
+Array = NDArray[np.float64]
+
 TEST = 8  # fresh prompts for each that is searched on
-ITERATIONS = 300
-ROUGH = 4  # the starts descend on a quarter of the prompts, the best end on all of them
-SPREAD = 0.3  # of the starts' entries
-BLOCK = 4_000_000  # numbers that the fresh prompts take at a time
+RIDGE = 1e-6  # without it heads of nearly one k read what is of these prompts alone
+LARGEST = 20.0  # k: the greatest score has all of the weight
 
 
-@dataclass(frozen=True, eq=False)
-class SoftmaxHeads:
-    """Descents from `starts` random starts, on `samples` prompts of an isotropic law."""
+class Seen(NamedTuple):
+    """What such heads see of prompts, and the label that they predict."""
 
-    law: LinearRegressionLaw
-    starts: int
-    samples: int
-    seed: int
-    widest: int  # the most heads of any search, for which the fresh prompts come in parts
-
-    @property
-    def optimum(self) -> float:
-        """The loss of the best linear layer."""
-        return isotropic_risk(self.law.dim, self.law.context_R[0])
-
-    def excess(self, heads: int, activation: str) -> Sample:
-        """Return the mean loss of the best descent on fresh prompts, less that of the best linear layer on
-        the same prompts, as a share of the latter's risk."""
-        D, rng = self.law.dim, generator(self.seed, "search", heads)
-        few, drawn = (
-            self.law.token_prompts([generator(self.seed, "search")], count)
-            for count in (self.samples // ROUGH, self.samples)
-        )
-        signs = [(-1) ** start for start in range(self.starts)]  # of local minima of their own
-        ends = [self.descend(heads, self.start(heads, sign, rng), few, activation) for sign in signs]
-        _, near = min(ends, key=lambda end: end[0])
-        b_HP, K_HPD = self.weights(heads, torch.from_numpy(self.descend(heads, near, drawn, activation)[1]))
-        best = torch.zeros(1, D + 1).double(), torch.zeros(1, D + 1, D).double()
-        best[0][0, -1] = 1
-        best[1][0, :-1] = -isotropic_step(D, self.law.context_R[0]) * torch.eye(D).double()
-        above_B = torch.cat(
-            [
-                losses(b_HP, K_HPD, fresh, activation) - losses(*best, fresh, "identity")
-                for fresh in self.fresh()
-            ]
-        )
-        stderr = float(above_B.std()) / len(above_B) ** 0.5
-        return Sample(float(above_B.mean()) / self.optimum, stderr / self.optimum)
-
-    def fresh(self) -> Iterator[TokenPrompt]:
-        """Return the same for every number of heads, in parts."""
-        rng, left = generator(self.seed, "eval"), TEST * self.samples
-        part = max(1, BLOCK // ((self.law.context_R[0] + 1) * (self.law.dim + 1 + self.widest)))
-        for start in range(0, left, part):
-            yield self.law.token_prompts([rng], min(part, left - start))
-
-    def start(self, heads: int, sign: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw near heads that read labels, by keys like the query or unlike it: others end elsewhere."""
-        D, P = self.law.dim, self.law.dim + 1
-        theta = SPREAD * rng.standard_normal(heads * (P + P * D))
-        signs = rng.choice([-1, 1], heads)
-        signs[0] = sign
-        b_HP, K_HPD = self.weights(heads, torch.from_numpy(theta))
-        b_HP[:, -1] += torch.from_numpy(signs)
-        K_HPD[:, :D] -= torch.from_numpy(signs)[:, None, None] * torch.eye(D, dtype=torch.float64) / 2
-        return theta
-
-    def weights(self, heads: int, theta: Tensor) -> tuple[Tensor, Tensor]:
-        D, P = self.law.dim, self.law.dim + 1
-        return theta[: heads * P].view(heads, P), theta[heads * P :].view(heads, P, D)
-
-    def descend(
-        self, heads: int, start: np.ndarray, prompt: TokenPrompt, activation: str
-    ) -> tuple[float, np.ndarray]:
-        def objective(point: np.ndarray) -> tuple[float, np.ndarray]:
-            theta = torch.from_numpy(point).requires_grad_()
-            loss = losses(*self.weights(heads, theta), prompt, activation).mean()
-            return loss.item(), torch.autograd.grad(loss, theta)[0].numpy()
-
-        run = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": ITERATIONS})
-        return float(run.fun), run.x
+    score_BN: Array
+    label_BN: Array
+    square_B: Array
+    target_B: Array
 
 
-def losses(b_HP: Tensor, K_HPD: Tensor, prompt: TokenPrompt, activation: str) -> Tensor:
-    """(B,): squared errors of one layer, b the last rows of P and K the first D columns of Q."""
-    z_BNP, query_BP = prompt.context_RBNP[0], prompt.query_RBP[0]
-    keys_BMP = torch.cat([z_BNP, query_BP[:, None]], 1)
-    read_HBP = torch.einsum("hpd,bd->hbp", K_HPD, query_BP[:, :-1])
-    scores_HBM = torch.einsum("bmp,hbp->hbm", keys_BMP, read_HBP)
-    if activation == "softmax":
-        weights_HBN = torch.softmax(scores_HBM, -1)[..., :-1]
-    else:
-        weights_HBN = scores_HBM[..., :-1] / z_BNP.shape[1]
-    label_B = (weights_HBN * torch.einsum("bnp,hp->hbn", z_BNP, b_HP)).sum((0, 2))
-    return (prompt.read_out * label_B - prompt.target_RB[0]).square()
+def draw(rng: np.random.Generator, dim: int, context: int, count: int) -> Seen:
+    """Draw w and x_i by their parts along x_q; w has another part, of length `across`."""
+    size_B, across_B = (np.sqrt(2 * rng.standard_gamma(k / 2, count)) for k in (dim, dim - 1))
+    along_B, (first_BN, second_BN) = rng.standard_normal(count), rng.standard_normal((2, count, context))
+    label_BN = along_B[:, None] * first_BN + across_B[:, None] * second_BN
+    return Seen(size_B[:, None] * first_BN, label_BN, size_B**2, size_B * along_B)
+
+
+def read(k_H: Array, seen: Seen) -> tuple[Array, Array]:
+    """Return the label that each head reads, (B, H), and its derivative in k."""
+    read_BH, slope_BH = np.empty((2, len(seen.target_B), len(k_H)))
+    for h, k in enumerate(k_H):
+        keys_BM = np.concatenate([seen.score_BN, seen.square_B[:, None]], 1)  # the query is masked after
+        weights_BM = np.exp(k * keys_BM - (k * keys_BM).max(1, keepdims=True))
+        weights_BM /= weights_BM.sum(1, keepdims=True)
+        read_BN = weights_BM[:, :-1] * seen.label_BN
+        read_BH[:, h] = read_BN.sum(1)
+        mean_B = (weights_BM * keys_BM).sum(1)
+        slope_BH[:, h] = (read_BN * seen.score_BN).sum(1) - mean_B * read_BH[:, h]
+    return read_BH, slope_BH
+
+
+def fit(k_H: Array, seen: Seen) -> tuple[float, Array, Array]:
+    """Return the loss, with the ridge, at the best b, its gradient in k, and this b."""
+    read_BH, slope_BH = read(k_H, seen)
+    count, ridge_HH = len(seen.target_B), RIDGE * np.eye(len(k_H))
+    b_H = np.linalg.solve(read_BH.T @ read_BH / count + ridge_HH, read_BH.T @ seen.target_B / count)
+    off_B = read_BH @ b_H - seen.target_B
+    return float(off_B @ off_B / count + RIDGE * b_H @ b_H), 2 * b_H * (off_B @ slope_BH) / count, b_H
+
+
+def excess(dim: int, context: int, heads: int, starts: int, samples: int, seed: int) -> Sample:
+    """Return the mean loss of the best layer found on fresh prompts, less that of the best linear layer on
+    the same prompts, as a share of the latter's risk. Every other start has keys unlike the query."""
+    seen, rng = draw(generator(seed, "search"), dim, context, samples), generator(seed, "search", heads)
+    begun = [rng.uniform(-2, 2, heads) / dim**0.5 for _ in range(starts)]
+    begun = [np.concatenate([[(-1) ** (k + 1) * abs(x_H[0])], x_H[1:]]) for k, x_H in enumerate(begun)]
+    how = {"jac": True, "method": "L-BFGS-B", "bounds": [(-LARGEST, LARGEST)] * heads}
+    ends = [minimize(lambda k_H: fit(k_H, seen)[:2], x_H, **how) for x_H in begun]
+    k_H = min(ends, key=lambda end: end.fun).x
+    b_H, rng, above = fit(k_H, seen)[2], generator(seed, "eval"), []
+    for _ in range(TEST):
+        fresh = draw(rng, dim, context, samples)
+        linear_B = isotropic_step(dim, context) * (fresh.score_BN * fresh.label_BN).mean(1)
+        losses = [np.square(at_B - fresh.target_B) for at_B in (read(k_H, fresh)[0] @ b_H, linear_B)]
+        above.append(losses[0] - losses[1])
+    above_B = np.concatenate(above) / isotropic_risk(dim, context)
+    return Sample(float(above_B.mean()), float(above_B.std()) / len(above_B) ** 0.5)

@@ -61,7 +61,7 @@ ODD = [
     Odd("ahn/critical_points", {"dim": 2, "context": 30, "layers": 4, "starts": 1}),
 ]
 MUTANTS = [
-    Mutant("ahn/softmax", 'search.excess(H, "softmax")', 'search.excess(H, "identity")', settings=PLANE),
+    Mutant("ahn/softmax", "(*sizes, H, self", "(*sizes, 2, self", settings=PLANE | {"context": 40}),
     Mutant("ahn/softmax", "bound = Sample(low, 0.0)", "bound, low = Sample(0, 0.0), 0", "undecided", SPACE),
     Mutant("ahn/softmax", "(of_linear - MARGIN", "(low - MARGIN", "undecided", SPACE),
     Mutant("ahn/conditioning", "X + step * (", "X + 2 * step * (", settings=FEW),
