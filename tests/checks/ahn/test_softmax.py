@@ -15,8 +15,10 @@ K, B = np.array([-0.6, 0.3]), np.array([-1.1, 0.4])
 
 
 def tokens(dim, context, count):
-    return LinearRegression(dim, context, covariance="identity").law([0]).token_prompts(
-        [generator(0, "check")], count
+    return (
+        LinearRegression(dim, context, covariance="identity")
+        .law([0])
+        .token_prompts([generator(0, "check")], count)
     )
 
 
