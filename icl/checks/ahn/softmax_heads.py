@@ -59,7 +59,9 @@ def fit(k_H: Array, seen: Seen) -> tuple[float, Array, Array]:
     """Return the loss, with the ridge, at the best b, its gradient in k, and this b."""
     read_BH, slope_BH = read(k_H, seen)
     count, ridge_HH = len(seen.target_B), RIDGE * np.eye(len(k_H))
-    b_H: Array = np.linalg.solve(read_BH.T @ read_BH / count + ridge_HH, read_BH.T @ seen.target_B / count)
+    b_H = np.linalg.solve(read_BH.T @ read_BH / count + ridge_HH, read_BH.T @ seen.target_B / count).astype(
+        np.float64
+    )
     off_B = read_BH @ b_H - seen.target_B
     return float(off_B @ off_B / count + RIDGE * b_H @ b_H), 2 * b_H * (off_B @ slope_BH) / count, b_H
 
