@@ -28,8 +28,6 @@ from icl.theory.ahn.invariant_risk import PolynomialMinimum
 
 Array = NDArray[np.float64]
 
-STEP = 1e-3  # of the differences of gradients, in units of each matrix's other scalar
-LEAST_UNIT = 0.05  # of that
 BLOCK = 20_000  # prompts at a time
 
 
@@ -59,10 +57,6 @@ class WeightedPrompts:
             for S_1DDB in self.S_1DDB.split(BLOCK, -1)
         ]
         return self.weight_B * torch.cat(parts)
-
-    def gradient(self, M_MDD: Tensor) -> Tensor:
-        leaf_MDD = M_MDD.clone().requires_grad_()
-        return torch.autograd.grad(self.terms(leaf_MDD).mean(), leaf_MDD)[0]
 
     def mean(self, terms_B: Tensor) -> Sample:
         return Sample(float(terms_B.mean()), stratified_error(terms_B.numpy(), self.components))
@@ -125,7 +119,7 @@ class OddDirection:
         """Return the least eigenvalue of the Hessian across the valley, in units in which its diagonal is 1
         or -1: without eps, and without the rotation of u, which changes no risk."""
         M_MDD = self.matrices(torch.from_numpy(theta_V), eps)
-        return min(self._least(prompts, M_MDD, block, eps) for block in self.blocks().values())
+        return min(self.least(prompts, M_MDD, block) for block in self.blocks().values())
 
     def blocks(self) -> dict[str, list[tuple[int, Tensor]]]:
         """Return one copy of the directions of each block: a matrix, and what is added to it."""
@@ -142,33 +136,22 @@ class OddDirection:
         blocks["family"].pop()  # eps
         return blocks
 
-    def _least(
-        self, prompts: WeightedPrompts, M_MDD: Tensor, block: Sequence[tuple[int, Tensor]], eps: float
-    ) -> float:
-        steps_XMDD = torch.zeros(len(block), *M_MDD.shape, dtype=torch.float64)
+    def least(self, prompts: WeightedPrompts, M_MDD: Tensor, block: Sequence[tuple[int, Tensor]]) -> float:
+        along_XMDD = torch.zeros(len(block), *M_MDD.shape, dtype=torch.float64)
         for x, (k, unit_DD) in enumerate(block):
-            steps_XMDD[x, k] = max(LEAST_UNIT, float(M_MDD[k, 1, 1].abs())) * self._scaled(k, unit_DD, eps)
-        ends = [
-            [prompts.gradient(M_MDD + sign * STEP * step_MDD) for sign in (1, -1)] for step_MDD in steps_XMDD
-        ]
-        change_XMDD = torch.stack([(up - down) / (2 * STEP) for up, down in ends])
-        hessian_XX = (change_XMDD.flatten(1) @ steps_XMDD.flatten(1).T).numpy()
+            along_XMDD[x, k] = unit_DD
+
+        def risk(t_X: Tensor) -> Tensor:
+            return prompts.terms(M_MDD + torch.tensordot(t_X, along_XMDD, 1)).mean()
+
+        hessian_XX = torch.autograd.functional.hessian(risk, torch.zeros(len(block)).double()).numpy()  # type: ignore[no-untyped-call]
         size_X = np.sqrt(np.abs(np.diag(hessian_XX)))
-        unit_XX = (hessian_XX + hessian_XX.T) / (2 * np.outer(size_X, size_X))
+        unit_XX = hessian_XX / np.outer(size_X, size_X)
         turn_DD = torch.zeros_like(M_MDD[0])
         turn_DD[0, 1], turn_DD[1, 0] = 1, -1
-        turned_V = (M_MDD @ turn_DD - turn_DD @ M_MDD).flatten()
-        steps_XV = steps_XMDD.flatten(1)
-        tangent_X = size_X * (steps_XV @ turned_V / steps_XV.square().sum(1)).numpy()
+        along_XV, turned_V = along_XMDD.flatten(1), (M_MDD @ turn_DD - turn_DD @ M_MDD).flatten()
+        tangent_X = size_X * (along_XV @ turned_V / along_XV.square().sum(1)).numpy()
         if tangent_X.any():  # in `vector` alone
             axes_XY = np.linalg.svd(tangent_X[None])[2][1:].T
             unit_XX = axes_XY.T @ unit_XX @ axes_XY
         return float(np.linalg.eigvalsh(unit_XX)[0])
-
-    def _scaled(self, k: int, unit_DD: Tensor, eps: float) -> Tensor:
-        """Scale a direction of matrix k so that its effect has a limit at eps = 0."""
-        scale_D = torch.ones(self.dim, dtype=torch.float64)
-        scale_D[0] = eps
-        if k == self.layers - 1:
-            return scale_D[:, None] * unit_DD * scale_D
-        return unit_DD / scale_D[:, None] if k == 2 * self.layers - 2 else unit_DD

@@ -50,7 +50,6 @@ class PolynomialMinimum:
     a_L: Array
     beta_L: Array
     risk: float
-    gradient_norm: float
     newton_gain: float
     hessian_eigenvalues_V: Array
     found: int
@@ -67,31 +66,21 @@ class PolynomialMinimum:
         return bool(smallest > 1e-12 * largest)
 
 
-@dataclass(frozen=True, eq=False)
-class _Jet:
-    """A function of the variables at every node, with first derivatives and optionally second ones."""
+class _Jet(NamedTuple):
+    """A function of the variables at every node, with first derivatives and, where wanted, second ones."""
 
     value_J: Array
-    first_JV: Array
-    second_JVV: Array | None
+    first_VJ: Array
+    second_VVJ: Array | None
 
-    def __mul__(self, other: _Jet) -> _Jet:
-        value_J = self.value_J * other.value_J
-        first_JV = self.value_J[:, None] * other.first_JV + other.value_J[:, None] * self.first_JV
-        if self.second_JVV is None or other.second_JVV is None:
-            return _Jet(value_J, first_JV, None)
-        cross_JVV = self.first_JV[:, :, None] * other.first_JV[:, None, :]
-        second_JVV = (
-            self.value_J[:, None, None] * other.second_JVV
-            + other.value_J[:, None, None] * self.second_JVV
-            + cross_JVV
-            + cross_JVV.transpose(0, 2, 1)
-        )
-        return _Jet(value_J, first_JV, second_JVV)
-
-    def one_minus(self) -> _Jet:
-        second_JVV = None if self.second_JVV is None else -self.second_JVV
-        return _Jet(1 - self.value_J, -self.first_JV, second_JVV)
+    def times(self, other: _Jet) -> _Jet:
+        here_J, there_J = self.value_J, other.value_J
+        first_VJ = here_J * other.first_VJ + there_J * self.first_VJ
+        if self.second_VVJ is None or other.second_VVJ is None:
+            return _Jet(here_J * there_J, first_VJ, None)
+        cross_VVJ = self.first_VJ[:, None] * other.first_VJ
+        own_VVJ = there_J * self.second_VVJ + here_J * other.second_VVJ
+        return _Jet(here_J * there_J, first_VJ, own_VVJ + cross_VVJ + cross_VVJ.swapaxes(0, 1))
 
 
 class InvariantRisk:
@@ -177,16 +166,11 @@ class InvariantRisk:
     def descend(self, theta: Sequence[float]) -> list[float]:
         """Return the local minimum below a point, by a trust region, which leaves no basin, and
         Newton's method."""
-
-        @lru_cache(maxsize=1)
-        def at(point: bytes) -> Derivatives:
-            return self._derivatives(np.frombuffer(point))
-
         result: Any = minimize(
-            lambda theta_V: at(theta_V.tobytes()).value,
+            lambda theta_V: self._derivatives(theta_V)[:2],
             np.array(theta, dtype=np.float64),
-            jac=lambda theta_V: at(theta_V.tobytes()).gradient_V,
-            hess=lambda theta_V: at(theta_V.tobytes()).hessian_VV,
+            jac=True,
+            hess=lambda theta_V: self._derivatives(theta_V).hessian_VV,
             method="trust-exact",
         )
         return list(self._polish(result.x).tolist())
@@ -210,7 +194,7 @@ class InvariantRisk:
             return root_weights_J * query(point_V.tobytes()).value_J
 
         def jacobian(point_V: Array) -> Array:
-            return root_weights_J[:, None] * query(point_V.tobytes()).first_JV
+            return (root_weights_J * query(point_V.tobytes()).first_VJ).T
 
         return least_squares(residual, theta_V, jacobian, method="lm", max_nfev=3000).x
 
@@ -235,7 +219,6 @@ class InvariantRisk:
             a_L=theta_V[: self.layers],
             beta_L=theta_V[self.layers :],
             risk=value,
-            gradient_norm=float(np.linalg.norm(gradient_V)),
             newton_gain=gain / value,
             hessian_eigenvalues_V=spectrum_V,
             found=found,
@@ -247,45 +230,39 @@ class InvariantRisk:
 
     def _derivatives(self, theta_V: Array) -> Derivatives:
         q = self._query(theta_V)
+        assert q.second_VVJ is not None
         weighted_J = 2 * self.weights_J * q.value_J
-        hessian_VV = np.einsum("j,jv,ju->vu", 2 * self.weights_J, q.first_JV, q.first_JV)
-        assert q.second_JVV is not None
-        hessian_VV = hessian_VV + np.tensordot(weighted_J, q.second_JVV, 1)
-        return Derivatives(float(self.weights_J @ q.value_J**2), weighted_J @ q.first_JV, hessian_VV)
+        hessian_VV = 2 * self.weights_J * q.first_VJ @ q.first_VJ.T + q.second_VVJ @ weighted_J
+        return Derivatives(float(self.weights_J @ q.value_J**2), q.first_VJ @ weighted_J, hessian_VV)
 
     def _query(self, theta_V: Array, curved: bool = True) -> _Jet:
         """q at the nodes; `curved` with its second derivatives."""
-        nodes, count = len(self.nodes_J), self.variables
-        flat_JVV = np.zeros((nodes, count, count)) if curved else None
+        nodes, V = len(self.nodes_J), self.variables
+        unit_VVJ = np.eye(V)[..., None] * np.ones(nodes)
+        zero_VJ, flat_VVJ = np.zeros((V, nodes)), np.zeros((V, V, nodes)) if curved else None
 
-        def variable(index: int) -> _Jet:
-            first_JV = np.zeros((nodes, count))
-            first_JV[:, index] = 1
-            return _Jet(np.full(nodes, theta_V[index]), first_JV, flat_JVV)
+        def factor(k: int, at: _Jet) -> _Jet:
+            step = _Jet(np.full(nodes, -theta_V[k]), -unit_VVJ[k], flat_VVJ).times(at)
+            return step._replace(value_J=1 + step.value_J)
 
-        q = p = _Jet(np.ones(nodes), np.zeros((nodes, count)), flat_JVV)
-        s = _Jet(self.nodes_J, np.zeros((nodes, count)), flat_JVV)
+        q = p = _Jet(np.ones(nodes), zero_VJ, flat_VVJ)
+        s = _Jet(self.nodes_J, zero_VJ, flat_VVJ)
         for layer in range(self.layers):
-            step = s * p * p if layer and self.with_b else s
-            q = q * (variable(layer) * step).one_minus()
+            at = s.times(p.times(p)) if layer and self.with_b else s
+            q = q.times(factor(layer, at))
             if self.with_b and layer < self.layers - 1:
-                p = p * (variable(self.layers + layer) * step).one_minus()
+                p = p.times(factor(self.layers + layer, at))
         return q
 
     def _variables(self, a_L: Sequence[float], beta_L: Sequence[float]) -> Array:
-        a, beta = self._pad(list(a_L), list(beta_L))
-        return np.array([*a, *(beta[:-1] if self.with_b else [])], dtype=np.float64)
-
-    def _pad(self, a: list, beta: list) -> tuple[list, list]:
-        if len(a) != self.layers:
-            raise ValueError(f"a has {len(a)} entries: must have {self.layers}")
-        if self.with_b and len(beta) not in (self.layers - 1, self.layers):
+        if len(a_L) != self.layers:
+            raise ValueError(f"a has {len(a_L)} entries: must have {self.layers}")
+        some = (self.layers - 1, self.layers) if self.with_b else (0,)
+        if len(beta_L) not in some:
             raise ValueError(
-                f"beta has {len(beta)} entries: must have {self.layers - 1} (the last has no effect)"
+                f"beta has {len(beta_L)} entries: must have {some[0]} (the last has no effect, (8) has no B)"
             )
-        if not self.with_b and len(beta):
-            raise ValueError("beta given to the family (8), which has no B")
-        return a, [*beta, *([0] * (self.layers - len(beta)))]
+        return np.array([*a_L, *beta_L][: self.variables], dtype=np.float64)
 
 
 def conditions(beta_L: np.ndarray, s_BD: np.ndarray) -> list[np.ndarray]:

@@ -22,6 +22,9 @@ share is bounded from samples, for all l together; gain by branch and bound over
 (b_1, b_y), with enclosures of A, P and K on cells between quantiles of s. For linear attention,
 alpha_i ~ t_i, the same holds with T = sum t_i^2.
 
+A box, five numbers, is an interval of z, a = sqrt(d) z / (1 - z), a side of the square max(|b_1|, |b_y|) = 1,
+in the order (1, y), (-1, y), (y, 1), (y, -1), and an interval of y.
+
 M samples, N tokens, J values of l, B boxes, C cells or their ends.
 """
 
@@ -29,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache, reduce
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -64,13 +68,6 @@ class Share(NamedTuple):
             return np.minimum(np.interp(ratio, RATIOS, self.at_ratios_J), self.slope / ratio)
 
 
-class GainBound(NamedTuple):
-    """An upper bound of the gain of every head, as a share of E w_1^2, and the boxes that it took."""
-
-    value: float
-    boxes: int
-
-
 def softmax_share(t_MN: Array, confidence: float) -> Share:
     """Bound share from samples of t, with this confidence for all l together."""
     return _share(_softmax_parts(t_MN), len(SCALES) + 1, confidence)
@@ -85,7 +82,7 @@ def excess_bounds(t_MN: Array, dim: int, confidence: float, boxes: int) -> tuple
     """Return a lower bound of every softmax head's excess over the linear optimum, relative, the most that
     more boxes can make of it, and the latter for linear attention."""
     share, linear = softmax_share(t_MN, confidence), linear_share(t_MN, confidence)
-    gain = min(1.0, most_gain(dim, share, boxes).value) if dim >= LEAST_DIM else 1.0  # no bound
+    gain = min(1.0, most_gain(dim, share, boxes)) if dim >= LEAST_DIM else 1.0  # no bound
     gains = gain, *(float(its.above(np.array(dim - 1.0))) for its in (share, linear))
     low, limit, of_linear = (dim * (1 - g) / isotropic_risk(dim, t_MN.shape[1]) - 1 for g in gains)
     return low, limit, of_linear
@@ -121,62 +118,32 @@ def _above(values_M: Array, quantile: float) -> Array:
     return np.asarray(values_M.mean(0) + quantile * values_M.std(0) / len(values_M) ** 0.5)
 
 
-def most_gain(dim: int, share: Share, most: int) -> GainBound:
-    """Bound the gain of every head, with at most `most` boxes; more of them, with finer cells, bound it
-    more closely.
-
-    A box is an interval of z, a = sqrt(d) z / (1 - z), and one of a side of the square
-    max(|b_1|, |b_y|) = 1.
-    """
+def most_gain(dim: int, share: Share, most: int) -> float:
+    """Bound the gain of every head, as a share of E w_1^2, with at most `most` boxes; more of them, with
+    finer cells, bound it more closely."""
     if dim < LEAST_DIM:
         raise ValueError(f"dim={dim}: must be at least {LEAST_DIM}")
     least, cells = float(share.above(np.array(dim - 1.0))), round(CELLS * most**0.5)
-    z_B2 = np.stack([np.arange(FIRST), np.arange(1, FIRST + 1)], 1) / FIRST
-    boxes = _Boxes(
-        np.repeat(z_B2, 4 * FIRST, 0),
-        np.tile(np.repeat(np.arange(4), FIRST), FIRST),
-        np.tile(2 * z_B2 - 1, (4 * FIRST, 1)),
-    )
-    gain_B, count = _gain(dim, share, boxes, cells), len(boxes.side_B)
+    at = [k / FIRST for k in range(FIRST + 1)]
+    z_and_y = [(z, side, y) for z in pairwise(at) for side in range(4) for y in pairwise(at)]
+    box_B5 = np.array([[*z, side, *(2 * end - 1 for end in y)] for z, side, y in z_and_y])
+    gain_B, count = _gain(dim, share, box_B5, cells), len(box_B5)
     while count + 4 * CUT <= most and gain_B.max() > least:
         order_B = np.argsort(gain_B)
-        kept_B, cut_B = order_B[:-CUT], order_B[-CUT:]
-        quarters = boxes.at(cut_B).quarters()
-        boxes = boxes.at(kept_B).and_also(quarters)
-        gain_B = np.concatenate([gain_B[kept_B], _gain(dim, share, quarters, cells)])
-        count += len(quarters.side_B)
-    return GainBound(max(least, float(gain_B.max())), count)
+        kept_B, cut_B5 = order_B[:-CUT], _quarters(box_B5[order_B[-CUT:]])
+        box_B5 = np.concatenate([box_B5[kept_B], cut_B5])
+        gain_B = np.concatenate([gain_B[kept_B], _gain(dim, share, cut_B5, cells)])
+        count += len(cut_B5)
+    return max(least, float(gain_B.max()))
 
 
-class _Boxes(NamedTuple):
-    z_B2: Array
-    side_B: NDArray[np.int64]  # (1, y), (-1, y), (y, 1) or (y, -1)
-    y_B2: Array
-
-    def at(self, rows_B: NDArray[np.int64]) -> _Boxes:
-        return _Boxes(self.z_B2[rows_B], self.side_B[rows_B], self.y_B2[rows_B])
-
-    def and_also(self, other: _Boxes) -> _Boxes:
-        return _Boxes(
-            np.concatenate([self.z_B2, other.z_B2]),
-            np.concatenate([self.side_B, other.side_B]),
-            np.concatenate([self.y_B2, other.y_B2]),
-        )
-
-    def quarters(self) -> _Boxes:
-        """Cut both intervals in two. The ends are binary fractions: nothing is lost between."""
-        z_halves, y_halves = _halves(self.z_B2), _halves(self.y_B2)
-        return _Boxes(
-            np.concatenate([z_B2 for z_B2 in z_halves for _ in y_halves]),
-            np.tile(self.side_B, 4),
-            np.concatenate([y_B2 for _ in z_halves for y_B2 in y_halves]),
-        )
-
-
-def _halves(ends_B2: Array) -> tuple[Array, Array]:
-    low_B, high_B = ends_B2.T
-    middle_B = (low_B + high_B) / 2
-    return np.stack([low_B, middle_B], 1), np.stack([middle_B, high_B], 1)
+def _quarters(box_B5: Array) -> Array:
+    """Cut both intervals in two. The ends are binary fractions: nothing is lost between."""
+    for low, high in ((3, 4), (0, 1)):
+        first_B5, second_B5 = box_B5.copy(), box_B5.copy()
+        first_B5[:, high] = second_B5[:, low] = (box_B5[:, low] + box_B5[:, high]) / 2
+        box_B5 = np.concatenate([first_B5, second_B5])
+    return box_B5
 
 
 class _Interval(NamedTuple):
@@ -206,10 +173,10 @@ class _Interval(NamedTuple):
         return np.square(np.maximum(np.maximum(self.low, -self.high), 0))
 
 
-def _gain(dim: int, share: Share, boxes: _Boxes, cells: int) -> Array:
+def _gain(dim: int, share: Share, box_B5: Array, cells: int) -> Array:
     """Bound the gain on each box: A from above, P and K from below; infinite where that is no bound."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        most_A_BC, least_P_BC, least_K_BC = _enclosed(dim, boxes, cells)
+        most_A_BC, least_P_BC, least_K_BC = _enclosed(dim, box_B5, cells)
         Q_BC = np.where(
             least_P_BC > 0, least_P_BC / share.above(least_K_BC / least_P_BC), least_K_BC / share.slope
         )
@@ -223,11 +190,11 @@ def _gain(dim: int, share: Share, boxes: _Boxes, cells: int) -> Array:
     return gain_B
 
 
-def _enclosed(dim: int, boxes: _Boxes, cells: int) -> tuple[Array, Array, Array]:
+def _enclosed(dim: int, box_B5: Array, cells: int) -> tuple[Array, Array, Array]:
     """Return bounds of A from above, of P and of K from below, on each cell of each box."""
     near, far = (
         _CellEnds(*map(np.stack, zip(*[_cell_ends(dim, z, cells) for z in z_B], strict=True)))
-        for z_B in boxes.z_B2.T
+        for z_B in box_B5.T[:2]
     )
     # With a and s all increase but s - a, the variance and `across`, which decrease.
     a = _Interval(near.a[:, None], far.a[:, None])
@@ -237,9 +204,10 @@ def _enclosed(dim: int, boxes: _Boxes, cells: int) -> tuple[Array, Array, Array]
     sine = _Interval(1 - cosine.high, 1 - cosine.low)  # versed
     variance = _Interval(far.variance[:, 1:], near.variance[:, :-1])
     lag = _Interval(near.lag[:, :-1], far.lag[:, 1:])
-    end_B1, first_B1 = (1.0 - 2.0 * (boxes.side_B % 2))[:, None], boxes.side_B[:, None] < 2
-    b_1 = _Interval(*(np.where(first_B1, end_B1, y_B[:, None]) for y_B in boxes.y_B2.T))
-    b_y = _Interval(*(np.where(first_B1, y_B[:, None], end_B1) for y_B in boxes.y_B2.T))
+    side_B1, y_2B1 = box_B5[:, 2:3], box_B5.T[3:, :, None]
+    end_B1, first_B1 = 1 - 2 * (side_B1 % 2), side_B1 < 2
+    b_1 = _Interval(*(np.where(first_B1, end_B1, y_B1) for y_B1 in y_2B1))
+    b_y = _Interval(*(np.where(first_B1, y_B1, end_B1) for y_B1 in y_2B1))
     # With c = b_1 - a b_y: E w_1 = e - s (1 - cosine), E p = b_1 cosine + b_y (e + a (1 - cosine)),
     # Cov(w_1, p) = c s Var, Var p = c^2 Var and K = c^2 (1 - E (u_1 / s)^2) = c^2 (d - 1) cosine / (a s)
     w = e.minus(s.times(sine).within(lag.times(a.inverse())))

@@ -18,8 +18,8 @@ the largest s with G - s I positive.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Sequence
+from itertools import combinations, permutations
 from random import Random
 from typing import Any, NamedTuple
 
@@ -242,46 +242,9 @@ def traceless(A: fmpq_mat, B: fmpq_mat) -> Tensor:
 
 
 def mean_square(W: Tensor, n: fmpq) -> fmpq:
-    """Return E |S_ai S_jk W_ijkl|^2 of a traceless W."""
-    weights = pairings(n, len(W))
-    return sum((c * (W * W.transpose(*order, 3)).sum() for order, c in weights.items()), fmpq(0))
-
-
-def pairings(n: fmpq, d: int) -> dict[tuple[int, ...], fmpq]:
-    """Return the weight of each way to join the places i, j, k of W to those of W, by Wick's theorem.
-
-    S is the mean over n examples of x x^T. Places of the first factor are a, i, j, k = 0 .. 3, of the second
-    4 .. 7, and both a are one; the places 2 m and 2 m + 1 are of one example.
-    """
-    found: dict[tuple[int, ...], fmpq] = {}
-    for pairs in matchings(tuple(range(8))):
-        other = {x: y for pair in pairs for x, y in (pair, pair[::-1])}
-        loop = other[0] == 4
-        ends = []
-        for place in (1, 2, 3):
-            end = other[place]
-            while end in (0, 4):  # on through a
-                end = other[4 - end]
-            ends.append(end - 5)
-        if min(ends) < 0:
-            continue  # a trace of W
-        weight = n ** len(components(pairs)) / n**4 * (d if loop else 1)
-        found[tuple(ends)] = found.get(tuple(ends), fmpq(0)) + weight
-    return found
-
-
-def matchings(places: tuple[int, ...]) -> Iterator[list[tuple[int, int]]]:
-    if not places:
-        yield []
-    for k in range(1, len(places)):
-        for rest in matchings(places[1:k] + places[k + 1 :]):
-            yield [(places[0], places[k]), *rest]
-
-
-def components(pairs: Sequence[tuple[int, int]]) -> set[int]:
-    """Return one example of each set that pairs join."""
-    least = list(range(4))
-    for x, y in pairs:
-        one, two = sorted((least[x // 2], least[y // 2]))
-        least = [one if k == two else k for k in least]
-    return set(least)
+    """Return E |S_ai S_jk W_ijkl|^2 of a traceless W. Wick's pairings join the places i, j, k of W to
+    those of W in six orders, each in seven ways."""
+    d = len(W)
+    own, other = (n**2 + (d + 1) * n + 4) / n**3, (3 * n + d + 3) / n**3
+    orders = ((own if order[0] == 0 else other, order) for order in permutations(range(3)))
+    return sum((c * (W * W.transpose(*order, 3)).sum() for c, order in orders), fmpq(0))

@@ -75,7 +75,7 @@ def test_curvatures_are_those_of_the_whole_hessian(plane, valley):
         for k, unit_DD in blocks[name]:
             places.append(name)
             step_MDD = torch.zeros_like(M_MDD)
-            step_MDD[k] = PLANE._scaled(k, unit_DD, EPS)
+            step_MDD[k] = unit_DD
             units.append(step_MDD)
 
     def risk(t_X):
@@ -84,7 +84,7 @@ def test_curvatures_are_those_of_the_whole_hessian(plane, valley):
     hessian_XX = torch.autograd.functional.hessian(risk, torch.zeros(len(units), dtype=torch.float64)).numpy()
     size_X = np.sqrt(np.abs(np.diag(hessian_XX)))
     unit_XX = hessian_XX / np.outer(size_X, size_X)
-    found = {name: PLANE._least(plane, M_MDD, block, EPS) for name, block in blocks.items()}
+    found = {name: PLANE.least(plane, M_MDD, block) for name, block in blocks.items()}
     assert PLANE.least_curvature(plane, valley, EPS) == min(found.values())
     of_vector = np.array(places) == "vector"
     assert np.abs(unit_XX[of_vector][:, ~of_vector]).max() < 1e-6
