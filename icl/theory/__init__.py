@@ -15,7 +15,6 @@ ahn.equivariant_bound         a lower bound over all A of eq. (8)
 ahn.two_layer_certificate     a sum of squares: no two layers are below the best of S
 ahn.forward                   a forward pass on one prompt, eqs. (3) and (4)
 ahn.relu_layer                one layer of ReLU attention, Theorem 5
-xie.initial_guess             saturation by heads, the gap of a prior mean
 lds.systems                   laws of the observations of random linear systems
 lds.layer                     the risk of one layer on AR(s) tokens
 lds.heads                     searches for single heads, and proofs that none is below a level

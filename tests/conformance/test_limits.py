@@ -54,7 +54,6 @@ CHECKS: dict[str, Changes] = {
     "ahn/lemma1": [{"layers": 0}, {"layers": 17}, {"dim": 65}, {"context": 1001}, {"seed": -1}],
     "ahn/lemma4": [{"layers": 1}, {"layers": 13}, {"dim": 33}, {"context": 1001}],
     "ahn/lemma5": [{"layers": 0}, {"layers": 5}, {"dim": 33}, {"context": 10_000}],
-    "ahn/rate": [*({"conditions": some} for some in ([], [4, 2], [1, 4], "all", [10**13])), {"dim": 1}],
     "ahn/softmax": [
         *({"heads": heads} for heads in ([2], "two", [1, 1], [0, 1])),
         *({"samples": 10}, {"starts": 1}, {"dim": 0}, {"context": 10**6}),

@@ -20,8 +20,7 @@ from icl.jobs.requests.train import parse as train_request
 from icl.models import LinearTransformer, YqLSA
 from icl.random import generator
 from icl.tasks import LinearRegression
-from icl.theory.closed_forms import isotropic_step
-from icl.theory.xie.initial_guess import gd_risk, lost_slope
+from icl.theory.closed_forms import isotropic_risk, isotropic_step
 from tests.figures.bases import built
 
 SIZE = {"dim": 3, "context": 5, "seeds": [0, 4]}
@@ -66,7 +65,7 @@ def test_settings_are_squares_and_runs_take_their_roots(squares, error):
     found = size._overrides(**squares)
     assert all(found[f"task.{names[key]}"] == value**0.5 for key, value in squares.items())
     least = size.risk(**squares).convex_bound().value
-    assert least == pytest.approx(gd_risk(3, 5) + 2 * error / 17, rel=1e-10)
+    assert least == pytest.approx(isotropic_risk(3, 5) + 2 * error / 17, rel=1e-10)
 
 
 @pytest.mark.parametrize("name", ["heads", "yq_lsa"])
@@ -108,7 +107,9 @@ def test_the_exact_lines_are_the_closed_forms_and_no_weights_are_below(trained):
         line_X = gd + slope * guesses[f"{kind}_squared_X"]
         np.testing.assert_allclose(guesses[f"{kind}_any_heads_X"], line_X, rtol=1e-10)
     np.testing.assert_allclose([*heads["best_X"][1:], heads["any_heads"]], gd + 4 * slope, rtol=1e-10)
-    np.testing.assert_allclose(heads["certified_X"][0], gd + 4 * slope + 4 * lost_slope(3, 5, 1), rtol=1e-10)
+    kappa, rho = 4 * 17 / (5 * 7), 6 * (1 + 4 / 5)  # one head of d = 3, C = 5 loses in closed form
+    lost = (5 / 17) ** 2 * kappa * rho / (kappa + rho)
+    np.testing.assert_allclose(heads["certified_X"][0], gd + 4 * slope + 4 * lost, rtol=1e-10)
     assert heads["certified_X"][0] < heads["best_X"][0]
     assert (heads["risk_XRS"] >= heads["certified_X"][:, None, None] - 1e-12).all()
     assert (gap["yq_lsa_XR"] >= gd - 1e-12).all()
@@ -116,7 +117,7 @@ def test_the_exact_lines_are_the_closed_forms_and_no_weights_are_below(trained):
 
 def test_the_excess_is_the_mean_square_of_the_gradients_difference(trained):
     """Compare the exact risk of trained weights with sampled prompts, by way of one GD step."""
-    excess_RS = risks(trained["fig5"]["aligned"]) - gd_risk(3, 5)
+    excess_RS = risks(trained["fig5"]["aligned"]) - isotropic_risk(3, 5)
     for seeds, aligned in ((2, trained["fig5"]["alignment"].weights), (1, trained["one seed"])):
         for name in ("prediction", "gradient"):
             square_RS = aligned[f"{name}_square_RS"]

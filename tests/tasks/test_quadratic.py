@@ -15,7 +15,6 @@ from icl.tasks.quadratic import (
 )
 from icl.theory.one_layer import OneLayer
 from icl.theory.rationals import matrix
-from icl.theory.xie.initial_guess import gap_slope
 from tests.theory.drawing import covariance, draw, eye
 
 
@@ -129,7 +128,7 @@ def test_a_guess_of_any_size_leaves_condition_and_accuracy_alone(size, bias):
     # the gap to the step is linear in |m - v|^2 + b^2: at v = m, b = 0 it is none
     step = risk_of(m, 0.0).convex_bound()
     error = float((m - v) @ setting["Sigma"] @ (m - v)) + bias**2
-    predicted = gap_slope(3, setting["context"]) * error
+    predicted = 2 / (3 * setting["context"] + 2) * error
     assert bound.value - step.value == pytest.approx(predicted, rel=1e-9, abs=1e-10)
     assert float(risk.value(bound.X_KPP)) == pytest.approx(bound.value, rel=1e-9)
 

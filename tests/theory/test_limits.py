@@ -10,7 +10,6 @@ from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.theory.closed_forms import isotropic_step
 from icl.theory.quadrature import gauss_rule, recurrence
 from icl.theory.wishart import product_moment, trace_moment
-from icl.theory.xie.initial_guess import gap_slope, gd_risk, lost_slope
 
 RNG, polynomial = np.random.default_rng(0), InvariantRisk(5, 20, 2)
 
@@ -18,9 +17,6 @@ REFUSED = [
     (lambda: isotropic_step(3, 0), "context=0"),
     (lambda: isotropic_step(0, 3), "dim=0"),
     (lambda: equivariant_bound(2, 3, 0), "layers"),
-    (lambda: gap_slope(3, 0), "context=0"),
-    (lambda: gd_risk(0, 3), "dim=0"),
-    (lambda: lost_slope(3, 5, -1), "heads=-1"),
     (lambda: InvariantRisk(5, 20, 5, with_b=True), "layers=5"),
     (lambda: InvariantRisk(5, 20, 0), "layers=0"),
     (lambda: InvariantRisk(0, 20, 1), "dim=0"),

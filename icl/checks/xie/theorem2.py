@@ -61,7 +61,7 @@ class Theorem2(Statement):
         m.number("risk_by_context", risks, "risk at d heads with fixed weights, by C")
         slopes = [norm(layer.gradient(fixed)) for layer in layers]
         m.number("gradient_norm_by_context", slopes, "norm of the gradient at them, by C")
-        factorised, _ = factorised_slopes(self.mean, limit.matrices(fixed))
+        factorised = factorised_slopes(self.mean, limit.matrices(fixed))
         about = "norm of the gradient at them in the limit, with A.2's E[G] x E[G] for E[G x G]"
         m.number("factorised_gradient_norm", norm(in_weights(factorised, fixed)), about)
         if any(norm(limit.gradient(heads)) for heads in (fixed, one_head)):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from flint import fmpq
 from matplotlib.axes import Axes
 
 from icl.errors import real
@@ -17,7 +18,8 @@ from icl.figures.style import BLUE, GREY, PURPLE, exact_curve, exact_line, point
 from icl.figures.training import KEY, different
 from icl.figures.xie.runs import MAX_HEADS, NEAR, Arrays, Swept, best_risk, ends_at, excess_by
 from icl.runs.record import RunRecord
-from icl.theory.xie.initial_guess import lost_slope
+from icl.theory.numbers import as_float
+from icl.theory.xie.heads import Heads
 
 FLOOR = 1e-8  # of panel (c): what is below is drawn there
 ROUNDING = 1e-9  # of a risk
@@ -47,7 +49,8 @@ class Fig2(Swept):
     def exact(self) -> Mapping[str, Any]:
         risk = self.risk(self.squared_norm)
         bound = risk.convex_bound()
-        lost_X = self.squared_norm * np.array([lost_slope(self.dim, self.context, h) for h in self.heads])
+        unit = Heads([1] + [0] * (self.dim - 1), fmpq(1, self.context))
+        lost_X = self.squared_norm * np.array([as_float(unit.lost(h)) for h in self.heads])
         return {
             "best_X": [best_risk(risk, h) for h in self.heads],
             "certified_X": bound.value + lost_X,

@@ -28,7 +28,7 @@ from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
 from icl.tasks.exact import EXACT_LAYER_DIM
 from icl.tasks.quadratic import QuadraticRisk
-from icl.theory.xie.initial_guess import gap_slope, gd_risk
+from icl.theory.closed_forms import isotropic_risk
 from icl.training.load import restored
 from icl.training.threads import threads
 
@@ -92,7 +92,8 @@ class Sized(Figure):
     @property
     def closed_forms(self) -> dict[str, float]:
         """The risk of one-step GD, and the slope of the least risk of any heads in |w* - v|^2 + b^2."""
-        return {"gd": gd_risk(self.dim, self.context), "slope": gap_slope(self.dim, self.context)}
+        slope = 2 / (self.dim * self.context + 2)
+        return {"gd": isotropic_risk(self.dim, self.context), "slope": slope}
 
     def store(
         self, runner: Runner, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, Any]]

@@ -18,10 +18,10 @@ the largest s with G - s I positive.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import combinations, permutations
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, combinations, permutations
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from flint import fmpq, fmpq_mat
@@ -38,6 +38,17 @@ SIZES = (4, 8, 8)  # products of each kind
 UNKNOWN = sum(size * (size + 1) // 2 for size in SIZES)
 POINTS, FRESH = 64, 4  # the products span at most 57 dimensions
 NEAR, STEPS, TINY = 1e-3, 400, 1e-9  # of the search: share of s, most Newton steps, least step
+
+
+def _places() -> Iterator[NDArray[np.int64]]:
+    """Yield where the entries of each G are in one list of their upper triangles, row by row."""
+    for start, size in zip((0, *accumulate(s * (s + 1) // 2 for s in SIZES)), SIZES, strict=False):
+        place = np.zeros((size, size), np.int64)
+        place[np.triu_indices(size)] = np.arange(start, start + size * (size + 1) // 2)
+        yield np.maximum(place, place.T)
+
+
+PLACES = list(_places())
 
 
 class Certificate(NamedTuple):
@@ -57,8 +68,9 @@ def certify(dim: int, context: int, rng: Random) -> Certificate:
     solved, rank = equations.rref()
     pivots = [next(j for j in range(UNKNOWN + 1) if solved[i, j] != 0) for i in range(rank)]
     pivots = [j for j in pivots if j < UNKNOWN]
-    sizes = [float(sum(row[k] for row in rows)) / len(rows) for k in diagonal_places()]
-    grams = grams_of(_completed(solved, pivots, _centre(solved, pivots, sizes)))
+    sizes = [float(sum(row[k] for row in rows)) / len(rows) for place in PLACES for k in np.diag(place)]
+    entries = _completed(solved, pivots, _centre(solved, pivots, sizes))
+    grams = [matrix([[entries[k] for k in row] for row in place.tolist()]) for place in PLACES]
     fresh = zip(drawn[POINTS:], goals[POINTS:], strict=True)
     return Certificate(grams, [goal - sum_of_squares(grams, A, B, c_1, c_2) for (A, B), goal in fresh])
 
@@ -76,11 +88,9 @@ def excess(A: fmpq_mat, B: fmpq_mat, context: int, least: fmpq) -> fmpq:
 
 def sum_of_squares(grams: Sequence[fmpq_mat], A: fmpq_mat, B: fmpq_mat, c_1: fmpq, c_2: fmpq) -> fmpq:
     """Return the sum over kinds of sum_mm' G_mm' <m, m'>."""
-    total = fmpq(0)
-    for G, kind in zip(grams, products(A, B, c_1, c_2), strict=True):
-        for i, x in enumerate(kind):
-            total += sum((G[i, j] * dot(x, y) for j, y in enumerate(kind)), fmpq(0))
-    return total
+    entries = (G[i, j] for G in grams for i in range(G.nrows()) for j in range(i, G.nrows()))
+    products = zip(entries, inner_products(A, B, c_1, c_2), strict=True)
+    return sum((x * y for x, y in products), fmpq(0))
 
 
 def inner_products(A: fmpq_mat, B: fmpq_mat, c_1: fmpq, c_2: fmpq) -> list[fmpq]:
@@ -91,17 +101,6 @@ def inner_products(A: fmpq_mat, B: fmpq_mat, c_1: fmpq, c_2: fmpq) -> list[fmpq]
         for i in range(len(kind))
         for j in range(i, len(kind))
     ]
-
-
-def grams_of(entries: Sequence[Any]) -> list[fmpq_mat]:
-    left, found = iter(entries), []
-    for size in SIZES:
-        G = fmpq_mat(size, size)
-        for i in range(size):
-            for j in range(i, size):
-                G[i, j] = G[j, i] = next(left)
-        found.append(G)
-    return found
 
 
 def pivots_of(G: fmpq_mat) -> list[fmpq]:
@@ -116,16 +115,6 @@ def pivots_of(G: fmpq_mat) -> list[fmpq]:
             factor = rows[i][k] / rows[k][k]
             rows[i] = [x - factor * y for x, y in zip(rows[i], rows[k], strict=True)]
     return found
-
-
-def diagonal_places() -> list[int]:
-    """Return where the entries on the diagonals are, of the upper triangles in a row."""
-    places, start = [], 0
-    for size in SIZES:
-        for i in range(size):
-            places.append(start)
-            start += size - i
-    return places
 
 
 def _point(dim: int, rng: Random) -> list[fmpq_mat]:
@@ -156,14 +145,11 @@ def _centre(solved: fmpq_mat, pivots: Sequence[int], sizes: Sequence[float]) -> 
     units = [np.array([next(roots) for _ in range(size)]) for size in SIZES]
     scale_V = np.concatenate([np.outer(x, x)[np.triu_indices(len(x))] for x in units])
     basis_VZ, _ = np.linalg.qr(scale_V[:, None] * relations_VZ)
-    G0s = _symmetric(scale_V * some_V)
-    along = [_symmetric(column) for column in basis_VZ.T]
-    slopes = [  # of G - s I along each relation, and along s
-        np.stack([*(blocks[kind] for blocks in along), -np.eye(size)]) for kind, size in enumerate(SIZES)
-    ]
-    at = np.zeros(len(free) + 1)
+    G0s = [(scale_V * some_V)[place] for place in PLACES]
+    # of G - s I along each relation, and along s
+    slopes = [np.stack([*basis_VZ.T[:, place], -np.eye(len(place))]) for place in PLACES]
     least = min(float(np.linalg.eigvalsh(G)[0]) for G in G0s)
-    at[-1], weight = least - abs(least) - TINY, 1.0
+    at, weight = np.array([0.0] * len(free) + [least - abs(least) - TINY]), 1.0
 
     def barrier(point: Array) -> float:
         total = -weight * point[-1]
@@ -192,16 +178,6 @@ def _centre(solved: fmpq_mat, pivots: Sequence[int], sizes: Sequence[float]) -> 
                 break
             weight *= 4
     return (scale_V * some_V + basis_VZ @ at[:-1]) / scale_V
-
-
-def _symmetric(entries_V: Array) -> list[Array]:
-    found, start = [], 0
-    for size in SIZES:
-        G, upper = np.zeros((size, size)), np.triu_indices(size)
-        G[upper] = entries_V[start : start + len(upper[0])]
-        found.append(G + G.T - np.diag(np.diag(G)))
-        start += len(upper[0])
-    return found
 
 
 def products(A: fmpq_mat, B: fmpq_mat, c_1: fmpq, c_2: fmpq) -> list[list[fmpq_mat]]:

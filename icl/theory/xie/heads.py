@@ -192,22 +192,18 @@ def all_heads_of(X: Sequence[fmpq_mat]) -> list[Head]:
     return [(axis(h, d), [x.transpose() * axis(h, d) for x in X]) for h in range(d + 1)]
 
 
-def factorised_slopes(
-    prior_mean: Sequence[Any], X: Sequence[fmpq_mat]
-) -> tuple[list[fmpq_mat], list[fmpq_mat]]:
+def factorised_slopes(prior_mean: Sequence[Any], X: Sequence[fmpq_mat]) -> list[fmpq_mat]:
     """Return the gradients in X_k, k <= d, at y_q = 0 of the form that Appendix A.2 has in the limit, with
-    E[G] x E[G] for E[G x G]; and the part of each that no X_k removes. G is [[I, w], [w^T, |w|^2]] there."""
+    E[G] x E[G] for E[G x G]. G is [[I, w], [w^T, |w|^2]] there."""
     mean = [rational(e) for e in prior_mean]
-    d, size = len(mean), sum((m * m for m in mean), ZERO)
+    d, size, slopes = len(mean), sum((m * m for m in mean), ZERO), []
     own = fmpq_mat([[*(fmpq(i == j) for j in range(d)), mean[i]] for i in range(d)] + [[*mean, d + size]])
-    slopes, left = [], []
     for k in range(d):
         row = [mean[k] * m + (i == k) for i, m in enumerate(mean)]
         square = [[*(mean[k] * (i == j) for j in range(d)), row[i]] for i in range(d)]
         target = fmpq_mat([*square, [*row, mean[k] * (d + 2 + size)]])  # E w_k G
         slopes.append(2 * (dot(X[k], own) * own - target))
-        left.append(2 * (target - dot(target, own) / dot(own, own) * own))
-    return slopes, left
+    return slopes
 
 
 def norm(entries: Iterable[fmpq]) -> fmpq | arb:
