@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from icl.checks.statement import OPEN, Measured, Sample, Statement, setting
-from icl.errors import InputError
+from icl.errors import whole
 from icl.random import generator
 from icl.theory.giannou.own_token import triangles
 
@@ -47,8 +47,7 @@ class LabelHead(Statement):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.context <= self.dim:
-            raise InputError(f"check.context={self.context}: must be above check.dim={self.dim}")
+        whole("check.context", self.context, self.dim + 1)
 
     def expected(self) -> str:
         known = self.layers == 2 and self.samples >= 3000 and (self.dim, self.context) == (5, 25)

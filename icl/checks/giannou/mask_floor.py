@@ -8,7 +8,7 @@ from random import Random
 from flint import fmpq, fmpq_mat
 
 from icl.checks.statement import Measured, Sample, Statement, as_float, setting, sign
-from icl.errors import InputError
+from icl.errors import whole
 from icl.random import generator
 from icl.theory.giannou.columns import forward
 from icl.theory.giannou.own_token import layers_of, least_by_spectrum, masked_risks, prediction, spectra
@@ -38,8 +38,7 @@ class MaskFloor(Statement):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.context <= self.dim:
-            raise InputError(f"check.context={self.context}: must be above check.dim={self.dim}")
+        whole("check.context", self.context, self.dim + 1)
 
     def measure(self, m: Measured) -> None:
         n, tokens = self.context, self.context + 1

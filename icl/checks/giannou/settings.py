@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from icl.checks.statement import Statement, setting
-from icl.errors import InputError, whole
+from icl.errors import whole
 from icl.theory.giannou.logistic import Logistic, Point, direction, draw
 from icl.theory.giannou.newton_step import inversion_steps
 from icl.theory.rationals import rational
@@ -60,10 +60,7 @@ class NewtonSteps(LogisticProblem):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.context < self.dim:
-            raise InputError(
-                f"check.context={self.context}: must be at least check.dim={self.dim}, [I 0] is d x n"
-            )
+        whole("check.context", self.context, self.dim)  # [I 0] is d x n
         if self.inversion is not None:
             whole("check.inversion", self.inversion, 1, 64)
 

@@ -9,7 +9,7 @@ from random import Random
 from flint import arb, arb_mat, fmpq, fmpq_mat
 
 from icl.checks.statement import Measured, Statement, setting
-from icl.errors import InputError, given_matrix
+from icl.errors import InputError, given_matrix, whole
 from icl.theory.giannou import least_squares
 from icl.theory.giannou.columns import balls, distance, forward, lacking_a_head, near, width
 from icl.theory.rationals import column, identity, matrix, rational
@@ -45,10 +45,7 @@ class Theorem4_2(Statement):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.context < self.dim:
-            raise InputError(
-                f"check.context={self.context}: must be at least check.dim={self.dim}, [I 0] is d x n"
-            )
+        whole("check.context", self.context, self.dim)  # [I 0] is d x n
         if self.design is not None and self._given().rank() < self.dim:
             raise InputError("check.design: A^T A is singular, it has no inverse to iterate to")
 

@@ -12,7 +12,7 @@ from flint import fmpq
 
 from icl.checks.statement import Measured, Statement
 from icl.checks.statement import setting as ranged
-from icl.errors import InputError
+from icl.errors import whole
 from icl.theory.lds.position_heads import erase, layer, matrix_of_lemma, restricted, shift
 from icl.theory.rationals import largest
 
@@ -44,8 +44,7 @@ class Lemma31(Statement):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.length < self.window + 2:
-            raise InputError(f"check.length={self.length}: must be at least window + 2 = {self.window + 2}")
+        whole("check.length", self.length, self.window + 2)
 
     def measure(self, m: Measured) -> None:
         rng, s = Random(self.seed), self.window

@@ -10,7 +10,7 @@ from flint import fmpq
 from icl.checks.lds.settings import Windows
 from icl.checks.statement import OPEN, Measured
 from icl.checks.statement import setting as ranged
-from icl.errors import InputError
+from icl.errors import whole
 from icl.theory.lds.heads import Heads
 from icl.theory.lds.layer import in_pattern
 
@@ -37,11 +37,7 @@ class OptimumS(Windows):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.length < 2 * self.window + 1:
-            raise InputError(
-                f"check.length={self.length}: must be at least 2 window + 1 = {2 * self.window + 1}: with "
-                "fewer tokens than they have entries many heads predict the same"
-            )
+        whole("check.length", self.length, 2 * self.window + 1)  # with fewer many heads predict the same
 
     def expected(self) -> str:
         """Where variances differ, and at lengths between, either verdict is found."""

@@ -7,7 +7,7 @@ from random import Random
 
 from icl.checks.statement import Statement
 from icl.checks.statement import setting as ranged
-from icl.errors import InputError
+from icl.errors import InputError, whole
 from icl.theory.lds.layer import Layer
 from icl.theory.lds.systems import Law, Noise, System, draw, drawn_systems, independent_modes, listed_modes
 from icl.theory.rationals import rational
@@ -59,10 +59,7 @@ class Windows(Sequences):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.length < self.window + 2:
-            raise InputError(
-                f"check.length={self.length}: must be at least window + 2 = {self.window + 2}, one token"
-            )
+        whole("check.length", self.length, self.window + 2)  # one token
 
     def regular_layer(self) -> Layer:
         """Return the layer's risk, in which no two heads predict the same but for their scale."""

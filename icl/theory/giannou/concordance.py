@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from typing import Any
 
 from flint import arb, arb_series, fmpq, fmpq_mat, fmpq_poly
 
@@ -20,11 +19,6 @@ Problem = tuple[fmpq_mat, list[int], fmpq_mat, fmpq_mat]
 def worst(mu: fmpq) -> fmpq:
     """Return the q at which the supremum is attained."""
     return 2 * mu / (1 + 12 * mu)
-
-
-def squared_ratio(q: Any, mu: fmpq) -> Any:
-    """Return (|phi'''| / phi''^{3/2})^2 of one point a = u."""
-    return q * q * (1 - 4 * q) / (q + mu) ** 3
 
 
 def squared_supremum(mu: fmpq) -> fmpq:

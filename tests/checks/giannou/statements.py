@@ -83,7 +83,6 @@ MUTANTS = [
     Mutant("giannou/proposition3_3", "1 / arb(mu).sqrt()", "1 / (4 * arb(mu).sqrt())"),
     Mutant("giannou/proposition3_3", "2 * (1 - 4 * arb(q))", "3 * (1 - 4 * arb(q))", "undecided"),
     Mutant("giannou/proposition3_3", "is_largest(squared, mu)", "is_largest(squared, 2 * mu)"),
-    Mutant("giannou/proposition3_3", "squared_ratio(q, mu) - squared", "squared_ratio(q, 2 * mu) - squared"),
     Mutant("giannou/proposition3_3", "ratio(A, y, mu, x, u)", "ratio(9 * A, y, mu / 99, x, u)"),
     Mutant("giannou/mask_floor", "layers_of(theta, n)", "layers_of(theta[::-1], n)", settings={"layers": 1}),
     Mutant("giannou/mask_floor", "Sample.of(least_B)", "Sample.of(-least_B)", "undecided", {"layers": 1}),

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from flint import arb, fmpq, fmpq_mat
 
-from icl.theory.giannou.concordance import drawn, is_largest, ratio, squared_ratio, squared_supremum, worst
+from icl.theory.giannou.concordance import drawn, is_largest, ratio, squared_supremum, worst
 from icl.theory.rationals import dot
 
 
@@ -26,7 +26,8 @@ def test_the_ratio_by_derivatives_of_the_sigmoid(mu):
 @pytest.mark.parametrize("mu", [fmpq(1, 1000), fmpq(3, 10), fmpq(20)])
 def test_the_supremum_is_that_of_a_grid(mu):
     squared = squared_supremum(mu)
-    grid = [squared_ratio(worst(mu) * fmpq(k, 100), mu) for k in range(1, 150) if worst(mu) * k <= 25]
+    shares = (worst(mu) * fmpq(k, 100) for k in range(1, 150) if worst(mu) * k <= 25)
+    grid = [q * q * (1 - 4 * q) / (q + mu) ** 3 for q in shares]
     assert max(grid) == squared == grid[99]
     assert is_largest(squared, mu)
     assert not is_largest(squared * fmpq(99, 100), mu) and not is_largest(squared * fmpq(101, 100), mu)
