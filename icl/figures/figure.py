@@ -63,8 +63,8 @@ def _lines(widths: Sequence[float], width: float) -> list[list[float]]:
     """Cut a row of panels into lines, as few as are readable, as even as can be."""
     middles = (np.cumsum(widths) - np.divide(widths, 2)) / sum(widths)
     for count in range(1, len(widths) + 1):
-        of = np.ceil(middles * count).clip(1)
-        lines = [[w for w, k in zip(widths, of, strict=True) if k == line] for line in range(1, count + 1)]
+        line_W = np.ceil(middles * count).clip(1)
+        lines = [[w for w, k in zip(widths, line_W, strict=True) if k == n] for n in range(1, count + 1)]
         if READABLE * max(map(sum, lines)) <= width:
             break
     return [line for line in lines if line]

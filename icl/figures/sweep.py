@@ -53,17 +53,17 @@ def png_of_sweep(rows: Sequence[Mapping[str, Any]]) -> bytes:
         figure = Figure(figsize=(4.5, 3.0), dpi=160, layout="constrained")
         axes = figure.subplots()
         for number, rest in enumerate(dict.fromkeys(row["rest"] for row in rows)):
-            of = sorted((row for row in rows if row["rest"] == rest), key=lambda row: row["x"])
-            colour, x = COLORS[number % len(COLORS)], [row["x"] for row in of]
-            mean = [row["mean"] for row in of]
+            series = sorted((row for row in rows if row["rest"] == rest), key=lambda row: row["x"])
+            colour, x = COLORS[number % len(COLORS)], [row["x"] for row in series]
+            mean = [row["mean"] for row in series]
             ends = [
-                [row["mean"] - row["low"] if row["low"] is not None else 0 for row in of],
-                [row["high"] - row["mean"] if row["high"] is not None else 0 for row in of],
+                [row["mean"] - row["low"] if row["low"] is not None else 0 for row in series],
+                [row["high"] - row["mean"] if row["high"] is not None else 0 for row in series],
             ]
             label = rest if number < len(COLORS) else None
             axes.errorbar(x, mean, ends, fmt="o", color=colour, label=label or None)
-            if any(row["theory"] is not None for row in of):
-                exact = [float("nan") if row["theory"] is None else row["theory"] for row in of]
+            if any(row["theory"] is not None for row in series):
+                exact = [float("nan") if row["theory"] is None else row["theory"] for row in series]
                 style.exact_curve(axes, x, exact, "exact optimum" if not number else "")
         values = sorted({row["x"] for row in rows})
         axes.set_xscale("log")

@@ -162,11 +162,8 @@ def _of_the_risk(arrays: Mapping[str, np.ndarray], panel: str) -> list[Claim]:
     if "risk_RT" not in arrays:
         reason = "the exact risk of more than three layers is not known"
         return [Claim.undecided(claim, reason) for claim in (near, almost_zero)]
-    risk_R, optimum, null = (
-        arrays["risk_RT"][:, -1],
-        float(arrays["optimal_risk"]),
-        float(arrays["null_risk"]),
-    )
+    optimum, null = float(arrays["optimal_risk"]), float(arrays["null_risk"])
+    risk_R = arrays["risk_RT"][:, -1]
     excess, least = float(risk_R.max() / optimum - 1), float(risk_R.min())
     return [
         Claim.of(

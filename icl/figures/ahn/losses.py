@@ -327,7 +327,7 @@ def below(interval_XI: Array, bound: float) -> str:
 
 
 def median_interval(sample_C: Array) -> list[float]:
-    """Distribution-free: order statistics between which the median lies with the chance LEVEL at least."""
+    """Order statistics between which the median lies with a chance of at least LEVEL, of any distribution."""
     ordered_C, count = np.sort(sample_C), len(sample_C)
     # P(fewer than `rank` of `count` lie below the median) <= (1 - LEVEL) / 2
     rank = stats.fair_coin((1 - LEVEL) / 2, count)
@@ -336,8 +336,8 @@ def median_interval(sample_C: Array) -> list[float]:
 
 
 def mean_interval(sample_C: Array, components: int = 1) -> list[float]:
-    """About the mean of terms, each component's a sample of its own; without end where one term is more than
-    MOST of the sum of all sizes, since the next sample may hold a larger one."""
+    """Interval about the mean of terms, each component's a sample of its own; without end where one term is
+    more than MOST of the sum of all sizes, since the next sample may hold a larger one."""
     mean = float(sample_C.mean())
     if tail_share(sample_C, 1) > MOST:
         return [-np.inf, mean, np.inf]
@@ -452,7 +452,7 @@ def context_losses(
 
 
 def basis_prompts(law: LinearRegressionLaw, S_RCDD: Tensor) -> GramPrompt:
-    """Each context with every column w of Sigma_w's root as the task and x of Sigma's root as the query."""
+    """Prompts of each context with each column w of Sigma_w's root as the task, x of Sigma's as the query."""
     R, C, D, _ = S_RCDD.shape
     w_RD, x_RD = torch.broadcast_tensors(
         law.task_root_RDD.mT[:, None, :, None], law.root_RDD.mT[:, None, None, :]

@@ -162,8 +162,8 @@ def started_name(mask: str, layers: int) -> str:
 
 
 def verdict_between(places: Iterable[str], decisive: bool = True) -> str:
-    """Below order 3 at some depth refutes it; above order 2, longer training may mend; and only training
-    that is long enough can be found between."""
+    """Verdict on losses between the orders: below order 3 at some depth refutes it; above order 2, longer
+    training may mend; and only training that is long enough can be found between."""
     found = set(places)
     if "below order 3" in found or (decisive and "above order 2" in found):
         return "fails"
@@ -172,9 +172,9 @@ def verdict_between(places: Iterable[str], decisive: bool = True) -> str:
 
 def _family_between(best: Mapping[str, Mapping[int, Value]], known: Arrays) -> Claim:
     measured, places = {}, []
-    for mask, of in best.items():
+    for mask, by_layers in best.items():
         for start, formula in START_FORMULAS.items():
-            for layers, value in of.items():
+            for layers, value in by_layers.items():
                 places.append(regression.place([value], known, start, layers))
                 measured[f"{layers_in_words(layers)}, {mask}, {formula}"] = f"{value.mean:.3g}, {places[-1]}"
     return Claim(

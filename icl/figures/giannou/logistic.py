@@ -138,7 +138,7 @@ class LogisticFigure(Figure):
         axes.set(xlabel="layers", ylabel="logistic loss (3.5)", xlim=(-0.1, SHOWN + 1))
 
     def claim_at_equal_layers(self, losses: Arrays) -> list[Claim]:
-        """Compare with the line between Newton's steps, which is below his last whole step."""
+        """Compare with the line between Newton's steps, which is below the last whole step."""
         measured, verdicts = {}, []
         for layers in self.scalings.values():
             for depth, gap_TR in zip(self.layers, gaps(losses), strict=True):
@@ -169,7 +169,7 @@ class LogisticFigure(Figure):
         ]
 
     def undecided_if_short(self, verdict: str) -> str:
-        """Longer training may lower a loss that is too high: only the paper's own training refutes."""
+        """Return the verdict: only the paper's own training refutes, longer training may lower a loss."""
         return "undecided" if verdict == "fails" and not self.decisive else verdict
 
 

@@ -181,8 +181,8 @@ class MovingQuery:
         rest_D = torch.from_numpy(rng.standard_normal(self.D))
         self.query_GD = rest_D.expand(len(self.x_G), -1).clone()
         self.query_GD[:, 0] = self.x_G
-        of = ConditionedRegression(self.D, self.n, **LAW.settings).law([EVALUATED])
-        x_CND = of.token_prompts([rng], self.contexts).context_RBNP[0, ..., : self.D]
+        law = ConditionedRegression(self.D, self.n, **LAW.settings).law([EVALUATED])
+        x_CND = law.token_prompts([rng], self.contexts).context_RBNP[0, ..., : self.D]
         self.context_CNP = torch.cat(
             [x_CND, (x_CND @ self.w_D)[..., None], torch.ones_like(x_CND[..., :1])], -1
         )
@@ -295,14 +295,14 @@ def misses(arrays: Arrays, mean_XKG: np.ndarray) -> list[Value]:
     line_G = arrays["line_G"][NEAR][here]
     scale = float(np.sqrt(np.mean(line_G**2)))
 
-    def of(mean_G: np.ndarray) -> float:
+    def miss(mean_G: np.ndarray) -> float:
         return float(np.sqrt(np.mean((mean_G[NEAR][here] - line_G) ** 2))) / scale
 
     found, K = [], mean_XKG.shape[1]
     for mean_KG in mean_XKG:
-        left = np.array([of((mean_KG.sum(0) - mean_KG[k]) / (K - 1)) for k in range(K)])
+        left = np.array([miss((mean_KG.sum(0) - mean_KG[k]) / (K - 1)) for k in range(K)])
         error = float(np.sqrt((K - 1) / K * np.square(left - left.mean()).sum()))
-        found.append(Value(of(mean_KG.mean(0)), error))
+        found.append(Value(miss(mean_KG.mean(0)), error))
     return found
 
 

@@ -117,12 +117,12 @@ class Stack:
 
     @property
     def transformer(self) -> Any:
-        of = restored(self.run)
+        trained = restored(self.run)
         if self.depth is None:
-            return of.transformer
-        growth = of.config["callbacks"]["growth"]
+            return trained.transformer
+        growth = trained.config["callbacks"]["growth"]
         end = (self.depth - growth["first"] + 1) * growth["every"]
-        model = next(model for step, model in of.stored_models() if step == end)
+        model = next(model for step, model in trained.stored_models() if step == end)
         first = model.parametrization.first(self.depth)
         return model.on(first.sharing([M[:: self.starts] for M in first.matrices().values()]))
 
@@ -290,13 +290,13 @@ class Losses(Regression):
         }
 
         def compute() -> dict[str, np.ndarray]:
-            of = self.law(law)
-            by_start, exact = newton_losses(of, EVALUATED, self.prompts, max(self.layers))
+            task_law = self.law(law)
+            by_start, exact = newton_losses(task_law, EVALUATED, self.prompts, max(self.layers))
             found = {"least_squares": np.array(exact)}
             for name, loss_TB in by_start.items():
                 found |= mean_and_error(f"newton_{name}", loss_TB)
             for mask in masks:
-                best = family_best(of, mask, self.layers, EVALUATED, self.prompts, FITTED)
+                best = family_best(task_law, mask, self.layers, EVALUATED, self.prompts, FITTED)
                 found |= {f"family_{masked(mask)}_{key}": value for key, value in best.items()}
             return found
 
@@ -306,12 +306,7 @@ class Losses(Regression):
         """Return losses of stacks by name, on the same prompts: `NAME_mean` and `NAME_error` (R,), and the
         share of the mean that the hundred largest terms carry, `NAME_tail`."""
         count = prompts or self.prompts
-        science = {
-            "seeds": [EVALUATED],
-            "of": identities(stacks),
-            "law": law.settings,
-            "prompts": count,
-        }
+        science = {"of": identities(stacks), "law": law.settings, "prompts": count, "seeds": [EVALUATED]}
 
         def compute() -> dict[str, np.ndarray]:
             found: dict[str, np.ndarray] = {}
@@ -325,8 +320,8 @@ class Losses(Regression):
 
     def prompt_losses(self, model: Any, R: int, law: PromptLaw, prompts: int) -> np.ndarray:
         """Squared errors over d, (R, B), on prompts that are the same for every seed and every model."""
-        of = self.law(law, R, getattr(model.parametrization, "reads_constant", False))
-        draw = of.gram_prompts if model.path == "gram" else of.token_prompts
+        task_law = self.law(law, R, getattr(model.parametrization, "reads_constant", False))
+        draw = task_law.gram_prompts if model.path == "gram" else task_law.token_prompts
         rngs, found = [generator(EVALUATED, "eval") for _ in range(R)], []
         with torch.no_grad():
             for start in range(0, prompts, CHUNK):

@@ -105,14 +105,14 @@ class Extra(Sizes, Figure):
         return Layout([f"setting ({name})" for name in by_setting(records)], (2.7, 2.2))
 
     def draw(self, panels: Panels, records: Records) -> None:
-        for name, of in by_setting(records).items():
+        for name, panel in by_setting(records).items():
             axes = panels[f"setting ({name})"]
             for method, (label, color, marker) in METHODS.items():
-                y_RW = of.trained_RW if method == "trained" else of.risk(f"{method}_W")[None]
-                style.band(axes, of.windows, y_RW, color, label, marker=marker)
-            style.exact_curve(axes, of.windows, of.optimum_W, "best head, exact")
-            style.exact_line(axes, float(of.risk("kalman_W")[-1]), "Kalman filter", linestyle=":")
-            axes.set(title=f"setting ({name})", xlabel="window $s$", xticks=of.windows)
+                y_RW = panel.trained_RW if method == "trained" else panel.risk(f"{method}_W")[None]
+                style.band(axes, panel.windows, y_RW, color, label, marker=marker)
+            style.exact_curve(axes, panel.windows, panel.optimum_W, "best head, exact")
+            style.exact_line(axes, float(panel.risk("kalman_W")[-1]), "Kalman filter", linestyle=":")
+            axes.set(title=f"setting ({name})", xlabel="window $s$", xticks=panel.windows)
             style.log_axis(axes)
         next(iter(panels.values())).set_ylabel("test risk")
         style.shared_legend(panels.values())
@@ -139,9 +139,9 @@ def by_setting(records: Records) -> dict[str, PanelSetting]:
 
 def _falls(settings: Mapping[str, PanelSetting], windows: Sequence[int]) -> Claim:
     """Claim that the risk falls: a head found by search is no better than the best, any number no worse."""
-    steps = {name: (np.diff(of.optimum_W) / of.optimum_W[:-1]).tolist() for name, of in settings.items()}
-    most = [of.optimum_W[1:] / of.any_heads_W[:-1] - 1 for of in settings.values()]
-    least = [of.any_heads_W[1:] / of.optimum_W[:-1] - 1 for of in settings.values()]
+    steps = {name: changes(panel.optimum_W).tolist() for name, panel in settings.items()}
+    most = [panel.optimum_W[1:] / panel.any_heads_W[:-1] - 1 for panel in settings.values()]
+    least = [panel.any_heads_W[1:] / panel.optimum_W[:-1] - 1 for panel in settings.values()]
     falls, rises = float(np.max(most)) < -ROUNDING, float(np.max(least)) > ROUNDING
     return Claim(
         "the best single head's risk falls with the window",
@@ -156,7 +156,7 @@ def _falls(settings: Mapping[str, PanelSetting], windows: Sequence[int]) -> Clai
 
 
 def _trained_falls(settings: Mapping[str, PanelSetting], windows: Sequence[int]) -> Claim:
-    steps = {name: np.diff(of.trained_RW, axis=1) / of.trained_RW[:, :-1] for name, of in settings.items()}
+    steps = {name: changes(panel.trained_RW) for name, panel in settings.items()}
     return Claim.of(
         "so does the trained layer's, seed by seed (exact risk of the weights)",
         {
@@ -170,9 +170,16 @@ def _trained_falls(settings: Mapping[str, PanelSetting], windows: Sequence[int])
     )
 
 
+def changes(risk_XW: np.ndarray) -> np.ndarray:
+    """Return relative changes from window to window."""
+    change_XW: np.ndarray = np.diff(risk_XW) / risk_XW[..., :-1]
+    return change_XW
+
+
 def _one_step(settings: Mapping[str, PanelSetting]) -> Claim:
     off = {
-        name: np.abs(of.trained_RW[:, 0] / of.test["step_exact_W"][0] - 1) for name, of in settings.items()
+        name: np.abs(panel.trained_RW[:, 0] / panel.test["step_exact_W"][0] - 1)
+        for name, panel in settings.items()
     }
     return Claim.of(
         "s = 1: the trained layer is one step of gradient descent on L_AR(1): their exact risks",
@@ -213,12 +220,12 @@ def _differences(settings: Mapping[str, PanelSetting], method: str) -> dict[str,
     Both risks are taken above the Kalman filter's, and their errors add up: the interval is conservative.
     """
     differences = {}
-    for name, of in settings.items():
-        more_W = of.test[f"{method}_above_W"] - of.test["trained_above_W"].T.max(0)
-        errors = of.test[f"{method}_above_stderr_W"], of.test["trained_above_stderr_W"].T.max(0)
-        for s, more, error in zip(of.windows, more_W.tolist(), (Z * np.add(*errors)).tolist(), strict=True):
+    for name, panel in settings.items():
+        more_W = panel.test[f"{method}_above_W"] - panel.test["trained_above_W"].T.max(0)
+        error_W = panel.test[f"{method}_above_stderr_W"] + panel.test["trained_above_stderr_W"].T.max(0)
+        for s, more, half in zip(panel.windows, more_W.tolist(), (Z * error_W).tolist(), strict=True):
             if s > 1:
-                differences[f"s = {s}, setting {name}"] = (more, error)
+                differences[f"s = {s}, setting {name}"] = (more, half)
     return differences
 
 

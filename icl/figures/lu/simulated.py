@@ -52,7 +52,7 @@ def positive(name: str, given: Sequence[float]) -> list[float]:
 
 
 def of_panels(name: str, given: Any, count: int) -> Sequence[Any]:
-    """Return a setting that has an entry for each of so many panels."""
+    """Return a setting that has an entry for each of `count` panels."""
     if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != count:
         raise InputError(f"figure.{name}={given}: must have an entry for each of {count} panels")
     return given

@@ -74,7 +74,7 @@ class Fig1(Sized):
 
 
 def _gap(arrays: Arrays) -> Claim:
-    """Between GD and the least risks, along the whole axis; at w* = 0 there is none."""
+    """Claim gaps between GD and the least risks along the whole axis; at w* = 0 there is none."""
     one_G, any_G = (arrays[name] - arrays["gd"] for name in ("one_head_G", "any_heads_G"))
     return Claim.of(
         "'a persistent gap': any number of heads stays above one-step GD for w* != 0, one head further, and "

@@ -129,7 +129,7 @@ def _every_head(arrays: Arrays) -> Claim:
 
 
 def _enough(arrays: Arrays) -> list[Claim]:
-    """Theorem 1 and Figure 2b put the saturation at d + 1."""
+    """Claim how many heads suffice: Theorem 1 and Figure 2b say d + 1."""
     heads_X, dim, least = arrays["heads_X"], int(arrays["dim"]), float(arrays["any_heads"])
     excess = dict(zip(heads_X.tolist(), (arrays["best_X"] / least - 1).tolist(), strict=True))
     more = [value for h, value in excess.items() if h > dim]

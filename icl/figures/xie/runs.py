@@ -69,7 +69,7 @@ class Sized(Figure):
         return runner.train("xie/yq_lsa", self._overrides(**settings))
 
     def _overrides(self, minibatch: dict[str, Any] | None = None, **squared: float) -> dict[str, Any]:
-        """`squared` are those of `_task`."""
+        """Return overrides of the experiment; `squared` are those of `_task`."""
         return {
             "seeds": list(self.seeds),
             "checks": [],
@@ -79,7 +79,7 @@ class Sized(Figure):
         }
 
     def _task(self, prior: float = 0.0, guess: float = 0.0, bias: float = 0.0) -> dict[str, Any]:
-        """`prior` = |w*|^2, `guess` = |v|^2 and `bias` = b^2 of a fixed guess."""
+        """Return the task's settings: `prior` = |w*|^2, `guess` = |v|^2 and `bias` = b^2 of a fixed guess."""
         norms = {"prior_mean_norm": prior**0.5, "guess_bias": bias**0.5}
         norms |= {"guess_vector_norm": guess**0.5} if guess else {}
         return {"dim": self.dim, "context": self.context, **norms}
@@ -98,7 +98,7 @@ class Sized(Figure):
     def store(
         self, runner: Runner, name: str, science: Mapping[str, Any], compute: Callable[[], Mapping[str, Any]]
     ) -> RunRecord:
-        """Compute on one thread: alternating least squares took 4 s so, and 84 s on two busy cores."""
+        """Return arrays computed on one thread: least squares took 4 s so, and 84 s on two busy cores."""
         return runner.store(f"xie/{name}", {**science, "seeds": list(self.seeds)}, threads(1)(compute))
 
 
