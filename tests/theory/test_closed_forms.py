@@ -1,9 +1,7 @@
 import pytest
 
-from icl.theory import closed_forms
 from icl.theory.closed_forms import isotropic_risk, isotropic_step
 from icl.theory.one_layer import OneLayer
-from tests.theory.changing import sees
 
 
 @pytest.mark.parametrize(("dim", "context"), [(1, 1), (5, 20), (4, 3), (3, 2)])
@@ -13,10 +11,3 @@ def test_equation_7_is_the_least_risk_of_one_layer(dim, context):
     assert isotropic_step(dim, context) == pytest.approx(-float(Q[0, 0].p) / float(Q[0, 0].q), rel=1e-14)
     least = layer.least()
     assert isotropic_risk(dim, context) == pytest.approx(float(least.p) / float(least.q), rel=1e-14)
-
-
-test_a_changed_constant_is_seen = sees(
-    closed_forms,
-    ("(dim + 2) / context", "(dim + 1) / context", 0, test_equation_7_is_the_least_risk_of_one_layer, (4, 3)),
-    ("dim * (dim + 1)", "dim * (dim + 2)", 0, test_equation_7_is_the_least_risk_of_one_layer, (4, 3)),
-)

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from icl.tasks.expected_traces import sparse_a_risk
-from icl.tasks.wishart import draw_wishart
 from icl.theory.ahn.equivariant_bound import equivariant_bound, equivariant_optimum, terms_of
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.theory.wishart import product_moment
@@ -35,23 +34,6 @@ def test_below_the_optimum_on_s_and_any_other_risk(dim, context, layers):
     noise = torch.from_numpy(rng.standard_normal((20, layers, dim, dim)))
     risks = sparse_a_risk(on_s + 0.05 * noise, identity, identity, context)
     assert float(risks.min()) > bound
-
-
-def test_the_form_is_that_of_drawn_contexts():
-    """Minimise by least squares on a large draw: the same minimum, within a few times its error."""
-    S = draw_wishart(np.random.default_rng(0), 20, 3, 200_000) / 20
-    powers = [np.broadcast_to(np.eye(3), S.shape)]
-    for _ in range(2):
-        powers.append(powers[-1] @ S)
-    traces = {m: np.trace(powers[m], axis1=1, axis2=2) for m in (1, 2)}
-    columns = [
-        (powers[power] * np.prod([traces[m] for m in under], axis=0)[..., None, None]
-         if under else powers[power]).reshape(-1)
-        for power, under in terms_of(2)
-    ]  # fmt: skip
-    design, goal = np.stack(columns, 1), -powers[0].reshape(-1)
-    left = np.square(design @ np.linalg.lstsq(design, goal, rcond=None)[0] - goal)
-    assert left.sum() / len(S) == pytest.approx(float(equivariant_bound(3, 20, 2)), rel=0.02)
 
 
 @pytest.mark.parametrize(("dim", "context", "layers"), [(1, 2, 3), (2, 1, 2), (3, 5, 2)])

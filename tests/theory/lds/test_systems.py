@@ -82,24 +82,19 @@ def found(law, window: int):
     return layer.form.entries(), layer.linear.entries(), layer.constant
 
 
-@pytest.mark.parametrize(("d", "length", "window"), [(1, 4, 1), (2, 3, 1), (1, 4, 2)])
-def test_setting_a_is_its_definition(d, length, window):
-    numbers = Numbers(d + length * (d + 1), d)
-    v = list(numbers.ring.gens())[-d:]
-    y = observed(numbers, [[v[i] * (i == j) for j in range(d)] for i in range(d)], [fmpq(1)] * d, length)
-    assert found(independent_modes("a", d, length, NOISE), window) == prompt_of(numbers.mean, y, window)
-    mean = mean_covariance("a", d, length, NOISE)
-    assert mean == [[numbers.mean(one * other) for other in y] for one in y]
-
-
-@pytest.mark.parametrize(("d", "length"), [(1, 4), (2, 3)])
-def test_setting_b_is_its_definition_in_the_eigenvectors_of_a(d, length):
-    numbers = Sphere(d + length * (d + 1) + d, d, d)
+@pytest.mark.parametrize(
+    ("setting", "d", "length", "window"),
+    [("a", 1, 4, 1), ("a", 2, 3, 1), ("a", 1, 4, 2), ("b", 1, 4, 1), ("b", 2, 3, 1)],
+)
+def test_settings_a_and_b_are_their_definition(setting, d, length, window):
+    """Take b in the eigenvectors of A."""
+    drawn = d + length * (d + 1)
+    numbers = Sphere(drawn + d, d, d) if setting == "b" else Numbers(drawn, d)
     gens = list(numbers.ring.gens())
-    c, v = gens[-2 * d : -d], gens[-d:]
+    c, v = gens[-2 * d : -d] if setting == "b" else [fmpq(1)] * d, gens[-d:]
     y = observed(numbers, [[v[i] * (i == j) for j in range(d)] for i in range(d)], c, length)
-    assert found(independent_modes("b", d, length, NOISE), 1) == prompt_of(numbers.mean, y, 1)
-    mean = mean_covariance("b", d, length, NOISE)
+    assert found(independent_modes(setting, d, length, NOISE), window) == prompt_of(numbers.mean, y, window)
+    mean = mean_covariance(setting, d, length, NOISE)
     assert mean == [[numbers.mean(one * other) for other in y] for one in y]
 
 

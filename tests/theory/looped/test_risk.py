@@ -45,21 +45,6 @@ def test_descent_lowers_the_risk_and_turns() -> None:
     assert (np.diff(risk_T) <= 0).all() and turned_T[-1] > 0.3 and kept_T.max() < 1e-12
 
 
-def test_the_values_of_the_note_are_found_again() -> None:
-    """Compare with numbers computed outside this code."""
-    scalar = EqualSteps(2, 20, 2)
-    assert round(scalar.best, 5) == 0.82881 and round(scalar.least_risk, 8) == 0.07601737
-    assert round(EqualSteps(2, 20, 3).least_risk, 8) == 0.03049942
-    assert [EqualSteps(2, n, 2).curvature_sign() for n in (13, 14, 15, 16)] == [1, 1, -1, -1]
-
-
-@pytest.mark.parametrize("n", [1, 2, 14, 15, 1000])
-def test_the_coefficient_of_b_squared_at_two_layers(n) -> None:
-    for a in (fmpq(1, 3), fmpq(9, 10)):
-        printed = a**2 * (n**3 + 10 * n**2 + 39 * n + 46) - a * (2 * n**3 + 18 * n**2 + 28 * n)
-        assert coefficients(2, n)[2, 0](a) == 4 * (printed + n**3 + 7 * n**2) / n**3
-
-
 @pytest.mark.parametrize(("d", "n", "L"), [(1, 5, 3), (3, 2, 4), (5, 20, 6), (10, 50, 2)])
 def test_the_scalar_optimum_and_separate_layers_are_those_of_theorem_3_s_set(d, n, L) -> None:
     steps, on_s = EqualSteps(d, n, L), InvariantRisk(d, n, L)

@@ -2,7 +2,7 @@
 monomial."""
 
 import pytest
-from flint import Ordering, fmpq, fmpq_mpoly_ctx
+from flint import fmpq
 
 from icl.theory.rationals import ZERO, column, dot, matrix
 from icl.theory.xie.heads import (
@@ -14,6 +14,8 @@ from icl.theory.xie.heads import (
     heads_of,
     norm,
 )
+from tests.theory.test_definitions import Numbers, some
+from tests.theory.test_definitions import dot as product
 
 GIVEN = [
     ((1,), 1, None, 0),
@@ -23,46 +25,19 @@ GIVEN = [
 ]
 
 
-def normal_mean(poly):
-    """Return the mean of a polynomial of independent standard normal numbers."""
-    total = ZERO
-    for powers, factor in poly.terms():
-        for k in powers:
-            factor *= 0 if k % 2 else _odd_factorial(k)
-        total += factor
-    return total
-
-
-def _odd_factorial(k):
-    return 1 if k < 2 else (k - 1) * _odd_factorial(k - 2)
-
-
 def risk_by_definition(layer, heads, context):
     """Return E (y_q + sum_h b_h.G (a_h q) - w.x_q)^2, q = (x_q, y_q), over tokens (x, w.x)."""
-    d = layer.d
-    ring = fmpq_mpoly_ctx.get([f"x{i}" for i in range(d * (context + 2))], Ordering.lex)
-    left = iter(ring.gens())
-
-    def draw():
-        return [next(left) for _ in range(d)]
-
-    def product(x, y):
-        return sum((a * b for a, b in zip(x, y, strict=True)), ring.constant(0))
-
-    w = [m + u for m, u in zip(layer.mean, draw(), strict=True)]
-    query, tokens = draw(), [draw() for _ in range(context)]
+    numbers = Numbers(layer.d * (context + 2))
+    w = [m + u for m, u in zip(layer.mean, numbers.draw(layer.d), strict=True)]
+    query, tokens = numbers.draw(layer.d), [numbers.draw(layer.d) for _ in range(context)]
     tokens = [[*x, product(w, x)] for x in tokens]
     query = [*query, product(layer.guess, query) + layer.bias]
     error = query[-1] - product(w, query[:-1])
     for b, a in heads:
         for z in tokens:
-            keys = sum((q * product(k.entries(), z) for q, k in zip(query, a, strict=True)), ring.constant(0))
-            error += product(b.entries(), z) * keys / fmpq(context)
-    return normal_mean(error * error)
-
-
-def some(k, size):
-    return column([fmpq((7 * i * i + 5 * i * k + 3 * k + 1) % 11 - 5, 4) for i in range(size)])
+            scores = [product(k.entries(), z) for k in a]
+            error += product(b.entries(), z) * product(query, scores) / fmpq(context)
+    return numbers.mean(error * error)
 
 
 def heads_of_size(d):
@@ -153,15 +128,11 @@ def test_the_factorised_moment():
     mean = [fmpq(1), fmpq(-1, 2)]
     X = Heads(mean, 0).matrices(heads_of_size(2))
     slopes = factorised_slopes(mean, X)
-    ring = fmpq_mpoly_ctx.get(["u", "v"], Ordering.lex)
-    w = [m + u for m, u in zip(mean, ring.gens(), strict=True)]
-    G = [
-        [ring.constant(1), ring.constant(0), w[0]],
-        [ring.constant(0), ring.constant(1), w[1]],
-        [*w, w[0] ** 2 + w[1] ** 2],
-    ]
-    M = matrix([[normal_mean(g) for g in row] for row in G])
+    numbers = Numbers(2)
+    w = [m + u for m, u in zip(mean, numbers.draw(2), strict=True)]
+    G = [[1, 0, w[0]], [0, 1, w[1]], [*w, product(w, w)]]
+    M = matrix([[numbers.mean(g) for g in row] for row in G])
     for k in range(2):
-        m = matrix([[normal_mean(w[k] * g) for g in row] for row in G])
+        m = matrix([[numbers.mean(w[k] * g) for g in row] for row in G])
         assert slopes[k] == 2 * (dot(X[k], M) * M - m)
     assert norm([fmpq(3), fmpq(4)]) == 5 and norm([ZERO]) == 0
