@@ -4,6 +4,7 @@ decide."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import reduce
 
 from flint import arb, fmpq
 
@@ -11,11 +12,7 @@ MOST = 100_000  # cells
 
 
 def greatest(balls: Iterable[arb]) -> arb:
-    first, *others = balls
-    found = arb(first)
-    for ball in others:
-        found = found.max(arb(ball))
-    return found
+    return reduce(arb.max, map(arb, balls))
 
 
 def least(balls: Iterable[arb]) -> arb:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from math import comb
 
-from flint import arb, ctx, fmpq, fmpq_mat
+from flint import arb, fmpq, fmpq_mat
 
+from icl.theory.blurred import Blurred
 from icl.theory.rationals import identity
 
 EXACT = 64  # powers up to this one are compared as rationals
-MOST_BITS = 4096
 
 
 def step(X: fmpq_mat, A: fmpq_mat, order: int) -> fmpq_mat:
@@ -46,8 +46,7 @@ def steps_to(order: int, residual: fmpq, accuracy: fmpq) -> int:
 
 def descent_steps(rate: fmpq, accuracy: fmpq) -> int:
     """Return the least t with rate^t <= accuracy, both below 1."""
-    with ctx.workprec(128):
-        about = (arb(accuracy).log() / arb(rate).log()).mid().fmpq() if rate else fmpq(0)
+    about = (arb(accuracy).log() / arb(rate).log()).mid().fmpq() if rate else fmpq(0)
     t = max(0, int(about.floor()) - 1)
     while not falls_to(rate, t, accuracy):
         t += 1
@@ -58,14 +57,10 @@ def falls_to(number: fmpq, power: int, accuracy: fmpq) -> bool:
     """Return whether number^power <= accuracy, 0 <= number < 1."""
     if power <= EXACT or number == 0:
         return bool(number**power <= accuracy)
-    bits = 64
-    while bits <= MOST_BITS:
-        with ctx.workprec(bits):
-            left, right = power * arb(number).log(), arb(accuracy).log()
-            if left < right or left > right:
-                return bool(left < right)
-        bits *= 2
-    raise ArithmeticError(f"{number}^{power} is too near to {accuracy}")
+    left, right = power * arb(number).log(), arb(accuracy).log()
+    if left.overlaps(right):
+        raise Blurred
+    return bool(left < right)
 
 
 def printed_steps(mu: fmpq, eps: fmpq, base: arb) -> arb:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from flint import fmpq, fmpq_mat
 
 from icl.theory.giannou.columns import FIRST, IDENTITY, Head, Layer, State, padded
-from icl.theory.rationals import identity
+from icl.theory.rationals import identity, reflection
 
 ZERO = fmpq(0)
 
@@ -72,11 +72,6 @@ def design(vectors: tuple[fmpq_mat, fmpq_mat], values: list[fmpq]) -> fmpq_mat:
     n, d = left.nrows(), right.nrows()
     middle = fmpq_mat(n, d, [values[i] if i == j else 0 for i in range(n) for j in range(d)])
     return left * middle * right
-
-
-def reflection(v: fmpq_mat) -> fmpq_mat:
-    """Return I - 2 v v^T / |v|^2."""
-    return identity(v.nrows()) - 2 / (v.transpose() * v)[0, 0] * (v * v.transpose())
 
 
 def norm_bound(R: fmpq_mat) -> fmpq:

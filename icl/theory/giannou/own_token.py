@@ -22,7 +22,7 @@ from icl.theory.giannou.columns import Head, Layer
 from icl.theory.giannou.scalar_family import Masked, best_by_layers
 from icl.theory.quadrature import gauss_rule
 from icl.theory.rationals import dot
-from icl.theory.wishart import covariance_moments
+from icl.theory.wishart import covariance_moments, mean_trace
 
 Array = NDArray[np.float64]
 DIGITS = 9  # decimals of step sizes that are judged exactly
@@ -121,5 +121,4 @@ def masked_risks(dim: int, context: int, layers: int) -> list[fmpq]:
 def masked_risk(theta: Sequence[fmpq], dim: int, context: int) -> fmpq:
     """Return E tr (1 - g(S))^2 / d."""
     squared = (1 - response(theta)) ** 2
-    moments = covariance_moments(dim, context, squared.length())
-    return sum((c * m for c, m in zip(squared.coeffs(), moments, strict=True)), fmpq(0)) / dim
+    return mean_trace(covariance_moments(dim, context, squared.length()), squared) / dim

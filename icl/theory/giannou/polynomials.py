@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import comb
 from random import Random
 
-from flint import fmpq, fmpz_poly
+from flint import fmpq, fmpq_poly, fmpz_poly
 
 A = fmpz_poly([0, 1])
 
@@ -43,16 +43,9 @@ def leading(p: fmpz_poly) -> fmpz_poly:
 
 def best_residual(degree: int, kappa: fmpq) -> fmpq:
     """Return the least max |1 - a q(a)| over a in [1, kappa] and q of this degree: Chebyshev's."""
-    return 1 / fmpq_of(fmpz_poly.chebyshev_t(degree + 1), (kappa + 1) / (kappa - 1))
+    return 1 / fmpq_poly(fmpz_poly.chebyshev_t(degree + 1))((kappa + 1) / (kappa - 1))
 
 
 def newton_residual(order: int, steps: int, kappa: fmpq) -> fmpq:
     """Return max |1 - a X_t(a)| over [1, kappa] from the authors' X_0 = a / (1 + kappa^2)."""
     return (kappa**2 / (1 + kappa**2)) ** (order**steps)
-
-
-def fmpq_of(p: fmpz_poly, x: fmpq) -> fmpq:
-    total = fmpq(0)
-    for c in reversed(p.coeffs()):
-        total = total * x + c
-    return total

@@ -36,7 +36,8 @@ class Predictor:
     def variance(self) -> fmpq:
         """Return that of e_t in the steady state."""
         driven = self.process + self.noise * self.gain * self.gain.transpose()
-        return self._seen(covariance_limit(self.closed, driven)) + self.noise
+        state = covariance_limit(self.closed, driven)
+        return (self.c.transpose() * state * self.c)[0, 0] + self.noise
 
     def terms_of_3(self, y: Sequence[fmpq], first: fmpq_mat, gain: fmpq_mat) -> list[fmpq]:
         """Return the terms of eq. (3) from the state `first` on, with this gain; the second one last."""
@@ -60,9 +61,6 @@ class Predictor:
             out.append((row * state * self.c)[0, 0] + self.noise * (lag == 0))
             row = row * self.A
         return out
-
-    def _seen(self, state: fmpq_mat) -> fmpq:
-        return (self.c.transpose() * state * self.c)[0, 0]
 
 
 def filter_gain(A: fmpq_mat, c: fmpq_mat, process: fmpq_mat, noise: float) -> fmpq_mat:
