@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 
 import torch
 from flint import fmpq, fmpq_mat
-from torch import Tensor
 
-from icl import stats
 from icl.algorithms import ConjugateGradient, GradientDescent
 from icl.checks.lds.settings import Windows
-from icl.checks.statement import OPEN, QUANTILE, Measured, Sample, as_float
+from icl.checks.statement import OPEN, Measured, Sample, as_float
 from icl.checks.statement import setting as ranged
 from icl.random import generator
 from icl.tasks import DynamicalSystem
 from icl.tasks.dynamical_system import gram_prompts
-from icl.theory.lds.heads import Head, Heads
+from icl.theory.lds.heads import Head, Heads, floats
 from icl.theory.lds.layer import answer, gram, hessian_traces, in_pattern, weights
 from icl.theory.lds.pcg import Section5
-from icl.theory.rationals import column, dot
+from icl.theory.rationals import column, dot, matrix
 
-LEVEL = 0.0005  # of an interval of a median, on each side
 SEQUENCES = 100  # drawn at most, for one with two steps
 VARIANCES = "process_noise", "observation_noise", "initial_variance"
 
@@ -119,13 +115,13 @@ class Pcg(Windows):
         task = DynamicalSystem(self.dim, self.length, self.window, self.setting, **variances)
         law = task.law([self.seed])
         prompt = gram_prompts(law.sequences([generator(self.seed, "eval")], self.samples), self.window)
-        b_P, a_KP = _floats(head.b[0]), torch.stack([_floats(row) for row in head.keys[0]])
+        [b_P], a_KP = (torch.from_numpy(floats(matrix(of))) for of in (head.b, head.keys[0]))
         out_B = torch.einsum("bk,kp,bpr,r->b", prompt.query_RBP[0, :, :-1], a_KP, prompt.gram_RBPP[0], b_P)
         size = (as_float(mean_square) or 0.0) ** 0.5
         pcg_B = ConjugateGradient(2, a_KP[:, :-1], b_P[:-1]).predict(prompt)[0]
         gd_B = GradientDescent(as_float(eta) or 0.0, 1).predict(prompt)[0]
         pcg, gd, apart = (
-            _median(off_B.abs() / size) for off_B in (pcg_B - out_B, gd_B - out_B, gd_B - pcg_B)
+            Sample.median(off_B.abs() / size) for off_B in (pcg_B - out_B, gd_B - out_B, gd_B - pcg_B)
         )
         nearer = Sample(gd.mean - pcg.mean, gd.stderr + pcg.stderr)
         about = "median distance of the layer from"
@@ -134,16 +130,3 @@ class Pcg(Windows):
         m.control("the same of one gradient step in the layer's place", of_step, of="nearer")
         m.number("distance_pcg", pcg, f"{about} two PCG steps, over its root mean square")
         m.number("distance_gd", gd, f"{about} one gradient step, over its root mean square")
-
-
-def _floats(entries: Sequence[fmpq]) -> Tensor:
-    return torch.tensor([as_float(entry) for entry in entries], dtype=torch.float64)
-
-
-def _median(values_B: Tensor) -> Sample:
-    """Return the median, and its 99.9 % interval between two order statistics as a standard error."""
-    B = len(values_B)
-    below = stats.fair_coin(LEVEL / 2, B)
-    sorted_B = values_B.sort().values
-    low, high, median = float(sorted_B[below - 1]), float(sorted_B[B - below]), float(values_B.median())
-    return Sample(median, max(high - median, median - low) / QUANTILE)

@@ -49,7 +49,7 @@ class Threshold(Ratios):
         m.above("above_d_squared", share(peak_T > squared_T), HALF, f"{about} d^2")
         m.above("above_more", share(peak_T > after_T), HALF, f"{about} d more")
         about = "median ratio of the error at d (d + 1) prompts to that at d^2"
-        m.number("median_ratio", median(peak_T / squared_T), about)
+        m.number("median_ratio", Sample.median(peak_T / squared_T), about)
 
 
 def share(seen_T: np.ndarray) -> Sample:
@@ -57,13 +57,6 @@ def share(seen_T: np.ndarray) -> Sample:
     mean = float(seen_T.mean())
     low, high = stats.proportion(0.0005, int(seen_T.sum()), len(seen_T))
     return Sample(mean, max(mean - low, high - mean) / QUANTILE)
-
-
-def median(value_T: np.ndarray) -> Sample:
-    """Return the median, with the wider side of its interval of 99.9 % by order statistics."""
-    ordered_T, k = np.sort(value_T), stats.fair_coin(0.0005, len(value_T))
-    middle, low, high = float(np.median(value_T)), float(ordered_T[k]), float(ordered_T[-1 - k])
-    return Sample(middle, max(middle - low, high - middle) / QUANTILE)
 
 
 def whole_prompts(sizes: Pretraining, count: int, rng: np.random.Generator) -> np.ndarray:

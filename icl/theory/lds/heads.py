@@ -51,14 +51,14 @@ class Heads:
                 for a in units
             ]
             self.designs.append(matrix(columns).transpose())
-        self._floats = [_floats(x) for x in (layer.form, layer.linear, *self.designs)]
+        self._floats = [floats(x) for x in (layer.form, layer.linear, *self.designs)]
 
     def search(self, free: Sequence[bool], rng: Random, count: int = 1, starts: int = 6) -> Head:
         """Return the best of `count` heads, b nonzero at `free`: descents over b, the keys solved for."""
         form, linear, *designs = self._floats
         places = np.flatnonzero(free)
         chosen = np.stack([designs[at] for at in places])  # (free, x, keys)
-        constant = float(_floats(column([self.layer.constant]))[0, 0])
+        constant = float(floats(column([self.layer.constant]))[0, 0])
 
         def solved(b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             D = np.hstack([np.einsum("f,fxe->xe", one, chosen) for one in b])
@@ -182,5 +182,5 @@ def _floor(x: fmpq) -> int:
     return int(x.p // x.q)
 
 
-def _floats(x: fmpq_mat) -> np.ndarray:
+def floats(x: fmpq_mat) -> np.ndarray:
     return np.array([[int(e.p) / int(e.q) for e in row] for row in x.tolist()])
