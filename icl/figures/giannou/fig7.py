@@ -11,7 +11,7 @@ from matplotlib.colors import to_hex
 
 from icl.figures.claims import Claim
 from icl.figures.figure import Layout, Panels, Records
-from icl.figures.giannou.logistic import LEVEL, Arrays, LogisticFigure, gap_verdict, gaps
+from icl.figures.giannou.logistic import LEVEL, Arrays, LogisticFigure, gap_verdict
 from icl.figures.style import BLUE, GREEN, GREY, band, log_axis, shared_legend, step_axis
 from icl.verdicts import joint
 
@@ -52,21 +52,20 @@ class Fig7(LogisticFigure):
     def _claim_at_equal_steps(self, losses: Arrays) -> list[Claim]:
         """Compare one layer with one step, two with two: nothing is scaled. More steps than these are as good
         as the minimum."""
-        measured, verdicts = {}, []
+        found = {}
         for depth, name in {1: "one layer", 2: "two layers"}.items():
-            if depth not in self.layers:
-                continue
-            measured[name], verdict = gap_verdict(gaps(losses)[self.layers.index(depth), depth])
-            verdicts.append(verdict)
-        if not verdicts:
+            if depth in self.layers:
+                trained_R = losses["trained_LR"][self.layers.index(depth)]
+                found[name] = gap_verdict(trained_R - losses["newton_TR"][depth])
+        if not found:
             return []
         return [
             Claim(
                 "trained encoders of one layer and of two have a lower loss than as many damped Newton steps "
                 "from x = 0",
-                measured,
+                {name: interval for name, (interval, _) in found.items()},
                 f"loss minus Newton's below 0: {LEVEL:.0%} Student interval over seeds",
-                self.undecided_if_short(joint(verdicts)),
+                self.undecided_if_short(joint([verdict for _, verdict in found.values()])),
                 remarks=["Undecided where training was short: icl figure giannou/fig7 scale=paper decides."],
                 whose="project",
                 kind="sampled",

@@ -139,14 +139,14 @@ class LogisticFigure(Figure):
 
     def claim_at_equal_layers(self, losses: Arrays) -> list[Claim]:
         """Compare with the line between Newton's steps, which is below the last whole step."""
-        measured, verdicts = {}, []
+        measured, verdicts, newton_TR = {}, [], losses["newton_TR"]
         for layers in self.scalings.values():
-            for depth, gap_TR in zip(self.layers, gaps(losses), strict=True):
+            for depth, trained_R in zip(self.layers, losses["trained_LR"], strict=True):
                 step, part = divmod(depth / layers, 1)
-                if int(step) + 1 >= len(gap_TR):
+                if int(step) + 1 >= len(newton_TR):
                     continue  # Newton has arrived long before
-                line_R = (1 - part) * gap_TR[int(step)] + part * gap_TR[int(step) + 1]
-                measured[f"{depth} layers, {layers} a step"], verdict = gap_verdict(line_R)
+                line_R = (1 - part) * newton_TR[int(step)] + part * newton_TR[int(step) + 1]
+                measured[f"{depth} layers, {layers} a step"], verdict = gap_verdict(trained_R - line_R)
                 verdicts += [verdict] if depth <= PER_STEP else []
         if not verdicts:
             return []
@@ -171,12 +171,6 @@ class LogisticFigure(Figure):
     def undecided_if_short(self, verdict: str) -> str:
         """Return the verdict: only the paper's own training refutes, longer training may lower a loss."""
         return "undecided" if verdict == "fails" and not self.decisive else verdict
-
-
-def gaps(losses: Arrays) -> np.ndarray:
-    """Return the losses of encoders less those of Newton's steps, (L, T, R)."""
-    gap_LTR: np.ndarray = losses["trained_LR"][:, None] - losses["newton_TR"]
-    return gap_LTR
 
 
 def gap_verdict(gap_R: np.ndarray) -> tuple[dict[str, float], str]:
