@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from icl.config.compose import Composed, compose
+from icl.config.compose import Composed
 from icl.config.objects import target_of
 from icl.config.search_path import SCALES, ConfigDirs
 from icl.errors import InputError, nearest_key, one_of
@@ -39,9 +39,6 @@ class Session:
 
     def info(self, line: str) -> None:
         self.on_event(Message(line))
-
-    def compose(self, verb: str, overrides: Sequence[str]) -> Composed:
-        return compose(self.configs, verb, overrides)
 
 
 def parse_session(verb: str, own: Sequence[str], composed: Composed, configs: ConfigDirs) -> Session:

@@ -64,7 +64,7 @@ class JsonRecords:
         with contextlib.ExitStack() as stack:
             with atomic.writing(self.outputs):
                 stack.enter_context(locked(path.with_suffix(".lock"), notify))
-            if path.exists() and invalid_reason(read(path), None) == DAMAGED:
+            if path.exists() and read(path) is None:
                 notify(f"{path}: {DAMAGED}; it is made again")
             yield
 
@@ -72,7 +72,7 @@ class JsonRecords:
 def read(path: Path) -> dict[str, Any] | None:
     """Return the record in `path`; None where it is damaged, or was moved here from another place."""
     record = documents.read_record(path)
-    if record is None:
+    if record is None or not isinstance(record.get("document"), dict):
         return None
     folder, name = f"/{record.get('kind')}/{record.get('id')}/", record.get("fingerprint")
     places = (f"{name}.json",) if path.name != layout.FIGURE else (path.name, f"{name}/{path.name}")
@@ -81,7 +81,7 @@ def read(path: Path) -> dict[str, Any] | None:
 
 def invalid_reason(record: Mapping[str, Any] | None, digest: str | None) -> str | None:
     """Reason why `record` does not count (for code `digest`, if given), or None if it does."""
-    if record is None or not isinstance(record.get("document"), dict):
+    if record is None:
         return DAMAGED
     if digest is not None and record.get("digest") != digest:
         return f"it was made with other code ({record.get('digest')}, now {digest})"

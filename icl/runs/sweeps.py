@@ -84,7 +84,7 @@ class StoredSweep:
         else:
             record, error = json_records.read(path), ""
             state = "running" if is_live(path.with_suffix(".lock")) else "waiting"
-            state = "done" if json_records.invalid_reason(record, None) is None else state
+            state = "done" if record is not None else state
         if record is None or state not in ("done", "failed"):
             return Outcome(state, path)
         if state == "done" and current_digest(record, self.outputs) not in (None, record.get("digest")):

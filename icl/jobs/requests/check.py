@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from icl.config.compose import Composed
+from icl.config.compose import Composed, compose
 from icl.config.objects import instantiate, target_of
 from icl.config.session import Session
 from icl.config.values import by_content, is_array_file, literal
@@ -104,7 +104,7 @@ class CheckRequest:
     def lookup(self, session: Session) -> StoredResult | None:
         path = JsonRecords(session.outputs, "checks").path(self.id, self.identity)
         record = read(path)
-        if record is None or invalid_reason(record, None) is not None:
+        if record is None:
             return None
         stored = record["document"]
         before, now = ({**settings, "weights": None} for settings in (stored["settings"], self.settings))
@@ -277,7 +277,7 @@ def weight_checks_of(
     for key in keys:  # once per session: it costs more than all else that shows that a job is done
         if key not in session.cache:
             option = f"check={session.configs.one_option('check', key[1])}"
-            asked = parse(session.compose("check", [option, f"scale={scale}"]), session)
+            asked = parse(compose(session.configs, "check", [option, f"scale={scale}"]), session)
             digest = code_digest((*asked.roots, *about))
             of_all = {"check": asked.identity, "expected": asked.asked, "scale": scale, "digest": digest}
             session.cache[key] = WeightCheck(asked, fingerprint(of_all))

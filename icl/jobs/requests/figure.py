@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from icl.config.compose import Composed
+from icl.config.compose import Composed, compose
 from icl.config.objects import instantiate, target_of
 from icl.config.session import Session, parse_session
 from icl.config.values import by_content, flatten, literal
@@ -100,11 +100,7 @@ class FigureRequest:
             return None
         path = self._store(session).path(self._key, self.identity)
         record = read(path)
-        if (
-            record is None
-            or invalid_reason(record, None) is not None
-            or record["fingerprint"] != self.identity
-        ):
+        if record is None or record["fingerprint"] != self.identity:
             return None
         document = {**with_current_paths(record["document"], path.parent, session.outputs), "cached": True}
         if not same(document["settings"], self.settings):
@@ -136,16 +132,12 @@ class FigureRequest:
         store = self._store(session)
         with with_room(session.outputs), store.lock(self._key, self.identity, session.info):
             folder = store.path(self._key, self.identity).parent
-            record = None if session.force else read(folder / layout.FIGURE)
+            found = None if session.force else self.lookup(session)  # of the very same runs, perhaps
             stored: Document | None = None
-            wanted = None if session.uses_stale else digest
-            if record and record["fingerprint"] == self.identity and invalid_reason(record, wanted) is None:
-                stored = with_current_paths(record["document"], folder, session.outputs)
-            damage = _damage(stored) if stored is not None else ""
-            if damage:
-                session.info(f"{folder}: {damage}; it is plotted again")
-            cached = stored is not None and not damage
-            if stored is None or not cached:
+            if found and not found.stale and (session.uses_stale or found.record["digest"] == digest):
+                stored = with_current_paths(found.record["document"], folder, session.outputs)
+            cached = stored is not None
+            if stored is None:
                 stored = self._draw(records, folder, started)
             if not cached or stored["configs"] != configs:
                 stored = {**stored, "configs": configs}
@@ -173,12 +165,10 @@ class FigureRequest:
         asked for or, where none are, of those that are there."""
         place = source / "figures" / self.id / self.scale
         paths = [place / layout.FIGURE, *sorted(place.glob(f"*/{layout.FIGURE}"))]
-        found = [
-            (record, path) for path in paths if (record := read(path)) and not invalid_reason(record, None)
-        ]
-        for record, path in found:
-            if not self.changed or same(record["document"]["settings"], self.settings):
-                return record["document"], path.parent
+        for path in paths:
+            document = (read(path) or {}).get("document")
+            if document and (not self.changed or same(document["settings"], self.settings)):
+                return document, path.parent
         of = f"{self.id} at scale={self.scale}" + (" with these settings" if self.changed else "")
         raise InputError(f"from={source}: has no arrays of {of}")
 
@@ -308,7 +298,7 @@ def parse(composed: Composed, session: Session) -> FigureRequest:
     changed: dict[str, Any] = {}
     fewer: dict[str, list[int | None]] = {}
     if any(override.lstrip("+~").startswith("figure.") for override in composed.overrides):
-        alone = session.compose("figure", [f"figure={name}", f"scale={scale}"]).settings["figure"]
+        alone = compose(session.configs, "figure", [f"figure={name}", f"scale={scale}"]).settings["figure"]
         known = flatten({key: value for key, value in alone.items() if key not in _NO_SETTINGS}, "figure")
         changed = {k: v for k, v in flatten(settings, "figure").items() if known.get(k) != v}
         fewer = _fewer_steps(changed, known) if scale == "paper" else {}
@@ -340,7 +330,7 @@ class FigureRunner:
     def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
         settings = (f"{key}={literal(value)}" for key, value in (overrides or {}).items())
         chosen = (f"experiment={experiment}", f"scale={self.scale}", *settings)
-        composed = self.session.compose("train", chosen)
+        composed = compose(self.session.configs, "train", chosen)
         parse_session("train", train.OWN, composed, self.session.configs)
         return train.parse(composed, self.session).run(self.session)
 

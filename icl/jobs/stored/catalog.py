@@ -107,5 +107,5 @@ def stored(outputs: Path, group: str, id: str) -> Iterator[tuple[Path, dict[str,
     paths = [path for place in places for path in (*place.glob("*.json"), *place.glob(f"*/{layout.FIGURE}"))]
     for path in sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True):
         found = json_records.read(path)
-        if found is not None and json_records.invalid_reason(found, None) is None:
+        if found is not None:
             yield path, found["document"]

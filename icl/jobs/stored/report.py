@@ -92,9 +92,7 @@ def _mine(entries: Sequence[ReportEntry], request: ReportRequest, session: Sessi
     known = {(entry.group, entry.id): entry for entry in entries}
     places = ("checks/**/*.json", f"figures/*/*/{request.scale}/*/{layout.FIGURE}")
     paths = [path for place in places for path in session.outputs.glob(place)]
-    records = [
-        (record, path) for path in paths if (record := read(path)) and not invalid_reason(record, None)
-    ]
+    records = [(record, path) for path in paths if (record := read(path))]
     found: list[ReportEntry] = []
     for record, path in sorted(records, key=lambda pair: -pair[0]["written"]):
         document, group = record["document"], str(record["kind"]).removesuffix("s")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 from icl.config.objects import instantiate, target_class
 from icl.loggers.documents import log_document
@@ -15,15 +16,6 @@ from icl.runs.sweeps import DEFAULT_METRICS, Outcome, StoredSweep
 
 PICTURE = "sweep.png"
 Row = dict[str, Any]
-
-
-class _Run(NamedTuple):
-    """Names of the W&B run of a sweep, as a request has them."""
-
-    id: str
-    identity: str
-    scale: str
-    kind: str = "sweep"
 
 
 def log_sweep(
@@ -37,7 +29,7 @@ def log_sweep(
     rows = rows_of(document["summary"], short_keys(stored.keys), _levels(stored, outcomes))
     id = next(job.id for job in stored.jobs)
     log_document(
-        _Run(id, stored.folder.name, scale),
+        SimpleNamespace(kind="sweep", id=id, identity=stored.folder.name, scale=scale),
         session,
         config={"experiment": id, "keys": stored.keys},
         summary={state: count for state, count in document["states"].items() if count},
