@@ -67,11 +67,8 @@ def _run(document: Mapping[str, Any]) -> Iterator[str]:
     for name, entry in document["metrics"].items():
         errors = document["metrics"].get(error_of(name), {"by_seed": {}})["by_seed"].values()
         kind = kind_of(name, list(errors))
-        yield _row(name, brief(entry["mean"]) + (f" ({kind})" if kind else ""))
+        text = brief(entry["mean"]) + (f" ({kind})" if kind else "")
+        yield f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>"
     yield "</table>"
     for verdict in document["verdicts"]:
         yield verdicts(verdict)
-
-
-def _row(name: str, text: str) -> str:
-    return f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>"

@@ -192,7 +192,7 @@ def _evidence(document: Mapping[str, Any]) -> str:
     source = short_source(document["bound"]["source"])
     comma = "," if "," in meaning else ""
     measured = f"{meaning}{comma} is {value}{f' ({kind})' if kind else ''}"
-    if not is_number(compared.value):
+    if not isinstance(compared.value, int | float) or isinstance(compared.value, bool):
         return f"{measured}; its bound is {limit}{source and f' ({source})'}"
     return f"{measured}, {words.get(compared.sign, 'equal to')} {limit}{source and f' ({source})'}"
 
@@ -267,7 +267,3 @@ def named_values(value: Any) -> list[tuple[str, str]]:
     if isinstance(value, Mapping):
         return [(str(key), brief(entry, nested=True)) for key, entry in value.items()]
     return [("", brief(value))]
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

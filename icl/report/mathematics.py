@@ -48,7 +48,11 @@ def mathml(latex: str, display: str = "inline") -> Markup:
 
     try:
         root = ElementTree.fromstring(convert(latex, display=display))
-        _refuse_unknown(root)
+        for node in root.iter():
+            node.tag = node.tag.removeprefix(f"{{{_SPACE}}}")
+            node.attrib = {key: value for key, value in node.attrib.items() if key in _ATTRIBUTES}
+            if node.tag not in _TAGS:
+                raise ValueError(f"{node.tag} is no mathematics")
     except Exception:  # whatever a config's LaTeX makes of the library
         return Markup(f"<code>{escape(latex)}</code>")
     return Markup(ElementTree.tostring(root, encoding="unicode"))
@@ -89,14 +93,3 @@ def _typeset(text: str) -> Markup:
             shown = shown.strip("(){}").replace("-", "\N{MINUS SIGN}")
             parts += Markup(f"<{tag}>{{}}</{tag}>").format(shown)
     return parts + escape(text[end:])
-
-
-def _refuse_unknown(node: ElementTree.Element) -> None:
-    node.tag = node.tag.removeprefix(f"{{{_SPACE}}}")
-    if node.tag not in _TAGS:
-        raise ValueError(f"{node.tag} is no mathematics")
-    if node.tag == "mtext" and node.text:  # spaces at its ends would be dropped
-        node.text = re.sub(r"^ | $", "\N{NO-BREAK SPACE}", node.text)
-    node.attrib = {key: value for key, value in node.attrib.items() if key in _ATTRIBUTES}
-    for child in node:
-        _refuse_unknown(child)

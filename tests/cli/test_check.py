@@ -193,7 +193,8 @@ def test_a_table_of_checks_is_readable(
     columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    show.checks([document(), document("mylab/a_long_name_of_a_claim", verdict="undecided")])
+    both = [document(), document("mylab/a_long_name_of_a_claim", verdict="undecided")]
+    show.checks({"checks": both, "failures": []})
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= columns and not any("…" in line for line in lines)
     rows = [line for line in lines if "1234.5" in line]

@@ -74,5 +74,5 @@ def test_a_claim_counts_its_seeds_beside_other_numbers(capsys: pytest.CaptureFix
     ):
         claim = {"claim": "it", "measured": measured, "bound": "", "verdict": "holds", "expected": "holds"}
         about = {"figure": "x", "scale": "laptop", "cached": True, "files": {"png": "x.png"}}
-        show.figures([{**about, "claims": [claim]}])
+        show.figures({**about, "claims": [claim]})
         assert told in " ".join(capsys.readouterr().out.split())

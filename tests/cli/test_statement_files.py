@@ -94,6 +94,9 @@ def test_files_that_are_not_there(decide, tmp_path: Path, capsys) -> None:
     assert "no such file (icl check new prints one to begin with)" in capsys.readouterr().err
     assert main(["check", "new", "dim=2"]) == 2
     assert decide(HEAD + WRONG, "other.py")[0] == 2
+    code, _, err = decide(HEAD + WRONG, "-m", "dim=1,2")
+    assert code == 2 and "-m takes checks that have a config" in err
+    assert "scale: laptop" in decide(HEAD + WRONG, "--cfg", "job")[1]
 
 
 def test_a_verdict_is_stored_listed_and_on_the_page(decide, tmp_path: Path, capsys) -> None:

@@ -214,7 +214,8 @@ def parse(composed: Composed, session: Session) -> CheckRequest:
     tries, seed = _tries(composed.settings)
     weights = node.pop("weights", None)
     given, of_run = (None, []) if weights is None else given_weights.identity(weights)
-    roots = _roots(node, ["icl.checks.tries", *of_run])
+    target_of("check", node)
+    roots = tuple(dict.fromkeys([*targets(node), "icl.checks.tries", *of_run]))
     identity = {
         "settings": by_content({k: v for k, v in node.items() if k != "_target_"}),
         "target": node["_target_"],
@@ -370,9 +371,3 @@ def presented(
     shown = {**document, "title": entry.title, "origin": entry.origin, "inputs": [*inputs]}
     shown |= {"record": None if record is None else str(record)}
     return shown | {"sentence": verdict_sentence(shown, changed), "control_sentence": control_sentence(shown)}
-
-
-def _roots(node: Mapping[str, Any], about: Sequence[str]) -> tuple[str, ...]:
-    """Return the roots of a verdict's code digest: the check's class, and those of the judged weights."""
-    target_of("check", node)
-    return tuple(dict.fromkeys([*targets(node), *about]))
