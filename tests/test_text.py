@@ -76,11 +76,6 @@ def test_a_number_says_what_kind_it_is() -> None:
     assert measurement(told | {"bound": bound(0.3, "risk")}) == "risk 0.25 < 0.3 (sampled, ± 0.02)"
 
 
-def test_plain_text() -> None:
-    assert brief({"a": {"b": 0.123456}, "c": [1, 2.5], "d": None}) == "a: (b: 0.1235); c: [1, 2.5]; d: -"
-    assert brief(-2.1137e-16, 3) == "-2.11e-16"
-
-
 def verdict(**changes: Any) -> dict[str, Any]:
     return {
         "check": "ahn/theorem1", "paper": "ahn", "title": "Theorem 1: the best single layer", "origin": "ahn",

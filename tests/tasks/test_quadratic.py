@@ -90,30 +90,6 @@ def test_heads_reach_the_bound_at_p_and_never_pass_it():
     assert all(more <= fewer + 1e-9 for fewer, more in pairwise(values))
 
 
-def test_dense_form_of_an_empirical_distribution():
-    """Compare on 400 fixed prompts, query correlated with G: values are sample means, the bound is a
-    regression."""
-    B, K, P = 400, 3, 3
-    z = draw(12, B, 7, P)
-    G, t = z.mT @ z / 7, draw(13, B)
-    q = draw(14, B, K) + G[:, 0]
-    M = torch.einsum("bk,bl,bac,bef->kaclef", q, q, G, G) / B
-    m = torch.einsum("b,bk,bac->kac", t - q[:, -1], q, G) / B
-    risk = QuadraticRisk.from_moments(M, m, float((t - q[:, -1]).square().mean()))
-    X_KPP = draw(15, K, P, P)
-    errors = q[:, -1] + torch.einsum("bk,bac,kac->b", q, G, X_KPP) - t
-    assert float(risk.value(X_KPP)) == pytest.approx(float(errors.square().mean()), rel=1e-11)
-    features = torch.einsum("bk,bs->bks", q, SymmetricSpace(P).coordinates(G)).flatten(1).numpy()
-    residual = np.linalg.lstsq(features, (t - q[:, -1]).numpy(), rcond=None)[1]
-    bound = risk.convex_bound()
-    assert bound.value == pytest.approx(float(residual[0]) / B, rel=1e-10)
-    assert float(risk.gradient(bound.X_KPP).norm()) < 1e-10
-    rng = np.random.default_rng(0)
-    values = [risk.best_with_heads(H, rng, restarts=4).value for H in (1, 2, 3)]
-    assert values[2] == pytest.approx(bound.value, rel=1e-10)
-    assert values[0] > values[1] > values[2]
-
-
 @pytest.mark.parametrize(("size", "bias"), [(1e3, 0.1), (1e6, 1e-3), (1e6, 0.0), (1e-6, 1e6)])
 def test_a_guess_of_any_size_leaves_condition_and_accuracy_alone(size, bias):
     """Vary y_q = <v, x_q> + b, a change of query coordinates, well conditioned or not."""
