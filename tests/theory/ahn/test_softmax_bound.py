@@ -50,9 +50,13 @@ def test_cells_of_a_narrow_box_enclose_the_means_given_the_norm(z, side, y):
                 assert (sign * (mean - bound) < 1e-9 * np.abs(mean)).all()
 
 
-def test_no_head_of_its_own_for_a_query_passes_the_bound(share):
+@pytest.fixture(scope="module")
+def gain(share):
+    return most_gain(DIM, share, 5000)
+
+
+def test_no_head_of_its_own_for_a_query_passes_the_bound(gain):
     """Search r and the query's score on drawn tokens, b by least squares, as the bound does not."""
-    gain = most_gain(DIM, share, 6000)
     rng = np.random.default_rng(2)
     x, w = rng.standard_normal((4000, CONTEXT, DIM)), rng.standard_normal((4000, DIM))
     z = np.concatenate([x, np.einsum("bnd,bd->bn", x, w)[..., None]], -1)
@@ -71,12 +75,12 @@ def test_no_head_of_its_own_for_a_query_passes_the_bound(share):
     assert gain < 1
 
 
-def test_more_boxes_bound_more_closely_and_never_below_what_a_query_alone_allows(share, monkeypatch):
+def test_more_boxes_bound_more_closely_and_never_below_what_a_query_alone_allows(share, gain, monkeypatch):
     used = []
     right = softmax_bound._gain
     monkeypatch.setattr(softmax_bound, "_gain", lambda *given: used.append(len(given[2])) or right(*given))
-    more, few = most_gain(DIM, share, 5000), used.clear() or most_gain(DIM, share, 2000)
-    assert share.above(np.array(DIM - 1.0)) <= more < few and 1500 < sum(used) <= 2000
+    few = most_gain(DIM, share, 3000)
+    assert share.above(np.array(DIM - 1.0)) <= gain < few < 1 and 2500 < sum(used) <= 3000
     free = Share(np.ones(len(softmax_bound.RATIOS)), np.inf)  # nothing is known of the weights
     assert most_gain(DIM, free, 300) >= 1
     with pytest.raises(ValueError, match="at least 3"):
