@@ -9,13 +9,12 @@ import pytest
 from flint import arb
 
 from icl.checks.index import PATH, written
-from icl.checks.lu.sizes import compare
+from icl.checks.lu.sizes import Means, compare
 from icl.checks.statement import OPEN, Measured, Statement, setting
 from icl.checks.tries import command, random_settings, tried
 from icl.config.search_path import about_statements
 from icl.jobs.requests.check import decided
 from icl.runs.documents import dumps
-from icl.theory.lu.extrapolation import Means
 from icl.theory.numbers import entries_of, kind_of
 from tests.checks.lds.statements import OPEN_NOISE
 from tests.checks.statements import ALL, Mutant, Odd, rows

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from icl.checks.lu.sizes import MAX_DIM, Simulated, means_of
+from icl.checks.lu.sizes import MAX_DIM, Means, Simulated, means_of
 from icl.checks.statement import Measured, Sample, setting
 from icl.errors import rising
 from icl.models.lu.pretraining import Pretraining
-from icl.theory.lu.extrapolation import Means
 from icl.theory.lu.leave_one_out import error
 from icl.theory.lu.limits import plotted
 

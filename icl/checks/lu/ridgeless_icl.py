@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from flint import arb, fmpq
 
-from icl.checks.lu.sizes import MAX_DIM, Ratios, compare, means_of
+from icl.checks.lu.sizes import MAX_DIM, ORDER, Means, Ratios, compare, means_of
 from icl.checks.statement import Measured, Sample, setting
 from icl.errors import InputError, rising
 from icl.models.lu.finite import FiniteRisk, TaskMoments
 from icl.models.lu.pretraining import Pretraining
-from icl.theory.lu.extrapolation import ORDER, Means
 from icl.theory.lu.limits import Limit, plotted
 from icl.theory.rationals import rational
 

@@ -1,9 +1,9 @@
-"""Settings of lu's statements, and simulated errors against a limit. C dimensions."""
+"""Settings of lu's statements, and simulated errors against a limit. C dimensions, O orders."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,9 +12,9 @@ from flint import arb
 from icl.checks.statement import QUANTILE, Measured, Sample, Statement, setting
 from icl.progress import track
 from icl.random import generator
-from icl.theory.lu.extrapolation import ORDER, Means
 
 MAX_DIM, MAX_RATIO = 128, 1e4
+ORDER = 2  # of the polynomial in 1/d that errors are extrapolated by
 LONG = "the draws take days"
 LAW = "tasks on |w|^2 = d, x ~ N(0, I/d), l = alpha d, k = kappa d, n = tau d^2, label noise rho"
 
@@ -37,6 +37,31 @@ class Ratios(Simulated):
     """Also k = kappa d tasks."""
 
     kappa: float = setting(0.5, 1e-4, 10.0, most=MAX_RATIO, beyond=LONG)
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """Mean errors by dimension, with standard errors."""
+
+    dims: Sequence[int]
+    mean_C: np.ndarray
+    stderr_C: np.ndarray
+
+    def at_infinity(self, order: int = ORDER) -> tuple[float, float]:
+        """Return the constant of the polynomial fitted by weighted least squares, and its standard error."""
+        weights_OC = np.linalg.pinv(self._design(order) / self.stderr_C[:, None])
+        return float(weights_OC[0] @ (self.mean_C / self.stderr_C)), float(np.linalg.norm(weights_OC[0]))
+
+    @property
+    def misfit(self) -> float:
+        """Return the part of the means that no polynomial of this order describes, in standard errors."""
+        design_CO, scaled_C = self._design(ORDER) / self.stderr_C[:, None], self.mean_C / self.stderr_C
+        rest_C = scaled_C - design_CO @ np.linalg.lstsq(design_CO, scaled_C)[0]
+        free = len(self.dims) - ORDER - 1
+        return float(np.sqrt(rest_C @ rest_C / free)) if free else 0.0
+
+    def _design(self, order: int) -> np.ndarray:
+        return np.vander(1 / np.array(self.dims), order + 1, increasing=True)
 
 
 def means_of(
@@ -63,7 +88,7 @@ def compare(
     formula at the ratios simulated less that at the ratios asked. Errors refute the formula only where it is
     off by more than the extrapolation moved the error at the largest d, and by more than the order of the
     polynomial changes it: else one of higher order may miss."""
-    rest = means.minus(moves).minus([float(formula)] * len(moves))
+    rest = replace(means, mean_C=means.mean_C - np.array(moves) - float(formula))
     left = Sample(*rest.at_infinity())
     others = float(rest.mean_C[-1]), rest.at_infinity(ORDER - 1)[0]
     off, unsure = abs(left.mean), max(abs(other - left.mean) for other in others)
