@@ -109,17 +109,11 @@ def trace_by_definition(d, n, power) -> fmpq:
 
 def layer_rows():
     for d, n in ((1, 1), (1, 3), (2, 1), (2, 2)):
-        root, task_root = (
-            some(1, d, d) + matrix([[int(i == j) for j in range(d)] for i in range(d)]),
-            some(4, d, d),
-        )
+        root, task_root = some(1, d, d) + identity(d), some(4, d, d)
         layer = OneLayer(root * root.transpose(), n, task_root * task_root.transpose())
         P, Q = some(2, d + 1, d + 1), some(5, d + 1, d + 1)
-        yield (
-            f"risk of a layer {d} {n}",
-            layer.risk(products(P, Q)),
-            layer_by_definition(P, Q, root, task_root, n),
-        )
+        by_definition = layer_by_definition(P, Q, root, task_root, n)
+        yield f"risk of a layer {d} {n}", layer.risk(products(P, Q)), by_definition
         A = some(3, d, d)
         P = matrix([[int(i == j == d) for j in range(d + 1)] for i in range(d + 1)])
         Q = matrix([[-A[i, j] if max(i, j) < d else 0 for j in range(d + 1)] for i in range(d + 1)])
@@ -193,11 +187,8 @@ def critical_set_rows():
         b = [fmpq(2 - 3 * k, 7) for k in range(L - 1)] if with_b else []
         A, B = [diagonal([-x] * d) for x in a], [diagonal([x] * d) for x in b or [0] * (L - 1)]
         G, K = X * X.transpose() / n, errors_of(X, A, B)
-        q, power, total = (
-            query_polynomial(a, [x * y for x, y in zip(a, b, strict=False)]),
-            identity(d),
-            fmpq_mat(d, d),
-        )
+        q = query_polynomial(a, [x * y for x, y in zip(a, b, strict=False)])
+        power, total = identity(d), fmpq_mat(d, d)
         for c in q.coeffs():
             total, power = total + c * power, power * G
         yield f"q {d} {n} {L}", total, K
@@ -216,11 +207,8 @@ def critical_set_rows():
     for d, n in ((1, 1), (2, 1), (2, 2)):
         moments = covariance_moments(d, n, 5)
         a = [fmpq(2, 5), fmpq(3, 4)]
-        yield (
-            f"mean of q {d} {n}",
-            mean_trace(moments, query_polynomial(a) ** 2),
-            stack_by_definition([diagonal([x] * d) for x in a], n),
-        )
+        by_definition = stack_by_definition([diagonal([x] * d) for x in a], n)
+        yield f"mean of q {d} {n}", mean_trace(moments, query_polynomial(a) ** 2), by_definition
         q, least = best_polynomial(moments, 1)
         m0, m1, m2 = moments[:3]  # of 1 - c s
         yield f"best q {d} {n}", (q, least), (fmpq_poly([1, -m1 / m2]), m0 - m1**2 / m2)
@@ -261,11 +249,8 @@ def relu_rows():
         risks = [relu_layer_risk(some(1, d), fmpq(0), s * matrix(A.tolist()), fmpq(n)) for s in (0, 1)]
         moved, (spread, drift) = A.transpose() * b_0, terms_of_b_0(fmpq(n))
         square = dot(b, b) * dot(A.entries(), A.entries())
-        yield (
-            f"b_0 {d} {n}",
-            risks[1] - risks[0],
-            spread * square + drift * dot(moved.entries(), moved.entries()),
-        )
+        rise = spread * square + drift * dot(moved.entries(), moved.entries())
+        yield f"b_0 {d} {n}", risks[1] - risks[0], rise
         flat = [relu_layer_risk(0 * b_0, s * b_1, A, fmpq(n)) for s in (1, -1)]
         bend = b_1**2 * dot(A.entries(), A.entries()) * curvature(d, fmpq(n))
         factor = curvature(d, fmpq(n))  # of |b_1 A|^2, beside b_1 tr A: at b_1 = 1
@@ -286,25 +271,16 @@ def looped_rows():
         total = by_definition(matrix([[a + h, -b], [b, a - h]]), n, L)
         yield f"plane {n} {L}", plane.risk(L, n, a, b, h), total
         yield f"coefficients {n} {L}", plane.at(plane.coefficients(L, n), a, b, h * h), total
-    for d, n, L, planes in (
-        (1, 2, 3, 0),
-        (2, 1, 3, 1),
-        (2, 2, 2, 1),
-        (3, 1, 2, 1),
-        (3, 2, 2, 1),
-        (4, 1, 2, 2),
-    ):
+    sizes = (1, 2, 3, 0), (2, 1, 3, 1), (2, 2, 2, 1), (3, 1, 2, 1), (3, 2, 2, 1), (4, 1, 2, 2)
+    for d, n, L, planes in sizes:
         steps, scalar = EqualSteps(d, n, L), diagonal([a] * d)
         yield f"equal steps {d} {n} {L}", steps.polynomial(a), by_definition(scalar, n, L)
         total = by_definition(turned(d, a, b, planes), n, L)
         yield f"risk of the search {d} {n} {L}", plane.at(families(steps)[planes], a, b), total
         if planes:
             yield f"rotated {d} {n} {L}", plane.at(normal.rotated(d, n, L)[planes], a, b), total
-        yield (
-            f"stretched {d} {n} {L}",
-            plane.at(normal.stretched(d, n, L), a, b),
-            by_definition(diagonal([a + b] + [a] * (d - 1)), n, L),
-        )
+        total = by_definition(diagonal([a + b] + [a] * (d - 1)), n, L)
+        yield f"stretched {d} {n} {L}", plane.at(normal.stretched(d, n, L), a, b), total
         if d > 1 and L < 3:
             directions = turned(d, fmpq(0), fmpq(1), 1), diagonal([1, -1] + [0] * (d - 2))
             curvatures = steps.antisymmetric_curvature, steps.symmetric_curvature
