@@ -24,12 +24,15 @@ def draw_eigenvalues(rng: Random, share: float, drawn: Mapping[str, Any]) -> lis
 
 
 @dataclass
-class Covariance(Statement):
-    """Dimension, eigenvalues or covariance Sigma of x."""
+class Prompts(Statement):
+    """Dimension, eigenvalues or covariance Sigma of x, and context length."""
 
     dim: int = setting(5, 1, 10, most=200, beyond="d^3 operations on long rationals take minutes")
     eigenvalues: Sequence[float] | None = setting(None, draw=draw_eigenvalues)
     covariance: Sequence[Sequence[float]] | str | None = None
+    context: int = setting(20, 1, 10**12)
+
+    task_covariance: ClassVar[str] = "identity"  # of w, or "inverse": Sigma^-1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -55,15 +58,6 @@ class Covariance(Statement):
         if not is_positive_definite(found):
             raise InputError("check.covariance: must be positive definite")
         return found
-
-
-@dataclass
-class Prompts(Covariance):
-    """Also a context length."""
-
-    context: int = setting(20, 1, 10**12)
-
-    task_covariance: ClassVar[str] = "identity"  # of w, or "inverse": Sigma^-1
 
     def prompts(self) -> Any:
         """Return the law of prompts at these settings, which weights from a file are judged under."""

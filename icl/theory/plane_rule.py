@@ -26,7 +26,9 @@ Array = NDArray[np.float64]
 def plane_rule(context: int, degree: int) -> tuple[Array, Array]:
     """Return (G_JDD, weight_J), exact for every polynomial of this degree in the entries of G."""
     n, count = context, degree // 2 + 1
-    s_J, s_weight_J = gauss_rule([trace_determinant(k, 0, n) for k in range(2 * count)], count)
+    s_J, s_weight_J = gauss_rule(
+        [Fraction(prod(2 * n + 2 * i for i in range(k)), n**k) for k in range(2 * count)], count
+    )
     if n == 1:
         q_J, q_weight_J = np.zeros(1), np.ones(1)
     else:  # even powers of rho alone have a mean over t that is not 0
@@ -41,10 +43,3 @@ def plane_rule(context: int, degree: int) -> tuple[Array, Array]:
     for array in (G_JDD, weight_J):
         array.setflags(write=False)
     return G_JDD, weight_J
-
-
-def trace_determinant(i: int, j: int, context: int) -> Fraction:
-    """E s^i p^j: p^j turns the law of W into that of n + 2 j tokens, and n s is chi^2_2n."""
-    n = context
-    determinant = prod((n + 2 * k) * (n - 1 + 2 * k) for k in range(j))
-    return Fraction(determinant * prod(2 * n + 4 * j + 2 * k for k in range(i)), n ** (i + 2 * j))

@@ -59,7 +59,7 @@ class GlobalOptimum(Statement):
         m.control("squares of products about a sum of scalars 1.001 times the best", off, of="identity")
         pivots = [x for G in found.grams for x in pivots_of(G)]
         risks = {L: best_polynomial(moments, L)[1] for L in range(2, self.layers + 1)}
-        bounds = {L: fmpq(*equivariant_bound(d, n, L).as_integer_ratio()) for L in risks}
+        bounds = {L: equivariant_bound(d, n, L) for L in risks}
         least_of_all = bounds | ({2: least} if min(pivots) > 0 else {})
         about = "at every depth the least risk on S is a lower bound for every A"
         m.true("least_of_all", least_of_all == risks or None, about)

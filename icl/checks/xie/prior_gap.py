@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from random import Random
 
 from flint import fmpq
 
@@ -58,20 +57,8 @@ class PriorGap(AroundPrior):
         off = [slope - predicted for slope in slopes]
         m.zero("slope_errors", off, "gap over |w*|^2, |v|^2 or b^2, less 2 / (d C + 2)")
         m.control("the same with 2 / (d C)", slopes[0] - fmpq(2, d * C), of="slope_errors")
-        dims, contexts, rng = sorted({1, 2, 3, 5, d}), sorted({1, 2, 7, 40, C}), Random(0)
-        errors = [_relative_error(D, n, rng) for D in dims for n in contexts]
-        about = "largest relative error of the closed form at random w*, v and b, on a grid of d and C"
-        m.zero("worst_relative_error", max(errors), about)
-        m.control("the same with 2 / (d C)", fmpq(d * C + 2, d * C) - 1, of="worst_relative_error")
         m.number("slope", slopes[0], "the gap over |w*|^2")
-        m.number("predicted_slope", predicted, "2 / (d C + 2)")
 
 
 def _gap(layer: Heads) -> fmpq:
     return layer.least() - descent_risk(layer.d, layer.share)
-
-
-def _relative_error(dim: int, context: int, rng: Random) -> fmpq:
-    mean, guess = ([fmpq(rng.randint(-99, 99), 7) for _ in range(dim)] for _ in range(2))
-    layer = Heads(mean, fmpq(1, context), guess, fmpq(rng.randint(1, 99), 7))
-    return abs(_gap(layer) * (dim * context + 2) / (2 * layer.guess_error) - 1)

@@ -12,36 +12,30 @@ D = `dim`, N = `context` tokens, T terms.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
+
+from flint import fmpq, fmpq_mat
 
 from icl.theory.wishart import product_moment
 
 Term = tuple[int, tuple[int, ...]]  # S^power, and the powers under the traces
 
 
-def equivariant_bound(dim: int, context: int, layers: int) -> Fraction:
-    """Least E tr(K K^T) over K = I + the span of all terms."""
-    return equivariant_optimum(dim, context, layers)[0]
-
-
-def equivariant_optimum(dim: int, context: int, layers: int) -> tuple[Fraction, dict[Term, Fraction]]:
-    """Return that bound, and the coefficients of the K that attains it.
-
-    That K is orthogonal to every K' - K of the span, and so to those of all A: E tr(K K'^T) is the bound.
-    """
+def equivariant_bound(dim: int, context: int, layers: int) -> fmpq:
+    """Return the least E tr(K K^T) over K = I + the span of all terms."""
     if layers < 1:
         raise ValueError(f"layers={layers}: must be at least 1")
     terms = terms_of(layers)
 
-    def moment(power: int, traces: Sequence[int]) -> Fraction:
+    def moment(power: int, traces: Sequence[int]) -> fmpq:
         degree = power + sum(traces)
-        return Fraction(product_moment([power, *traces], dim, context), context**degree)
+        return fmpq(product_moment([power, *traces], dim, context), context**degree)
 
-    form_TT = [[moment(p + q, [*under, *other]) for q, other in terms] for p, under in terms]
     linear_T = [moment(power, under) for power, under in terms]
-    solution_T = _solution(form_TT, linear_T)
-    found = sum((x * entry for x, entry in zip(solution_T, linear_T, strict=True)), Fraction(0))
-    return dim - found, {term: -x for term, x in zip(terms, solution_T, strict=True)}
+    form_TT = [[moment(p + q, [*under, *other]) for q, other in terms] for p, under in terms]
+    solved, rank = fmpq_mat([[*row, entry] for row, entry in zip(form_TT, linear_T, strict=True)]).rref()
+    # terms that others span, as at small D, have no pivot and are left out
+    pivots = [next(j for j in range(len(terms)) if solved[i, j] != 0) for i in range(rank)]
+    return dim - sum((solved[i, len(terms)] * linear_T[j] for i, j in enumerate(pivots)), fmpq(0))
 
 
 def terms_of(layers: int) -> list[Term]:
@@ -60,21 +54,3 @@ def _partitions(total: int, largest: int) -> Iterator[tuple[int, ...]]:
     for part in range(min(total, largest), 0, -1):
         for others in _partitions(total - part, part):
             yield (part, *others)
-
-
-def _solution(form_TT: list[list[Fraction]], linear_T: list[Fraction]) -> list[Fraction]:
-    """form^{-1} linear by elimination; terms that others span, as at small D, are left out."""
-    rows = [[*row, entry] for row, entry in zip(form_TT, linear_T, strict=True)]
-    kept: list[int] = []
-    for k in range(len(rows)):
-        if rows[k][k] == 0:
-            continue
-        kept.append(k)
-        for later in range(k + 1, len(rows)):
-            factor = rows[later][k] / rows[k][k]
-            rows[later] = [x - factor * y for x, y in zip(rows[later], rows[k], strict=True)]
-    solution = [Fraction(0)] * len(rows)
-    for k in reversed(kept):
-        rest = sum((rows[k][j] * solution[j] for j in kept if j > k), Fraction(0))
-        solution[k] = (rows[k][-1] - rest) / rows[k][k]
-    return solution

@@ -27,7 +27,6 @@ MUTANTS = [
     Mutant("xie/ltb", "= Heads(self.mean, share), Heads", "= Heads(self.mean, 0), Heads", "undecided"),
     Mutant("xie/ltb", "0 * w_star", "w_star", "undecided"),
     Mutant("xie/prior_gap", "fmpq(2, d * C + 2)", "fmpq(2, d * C + 3)"),
-    Mutant("xie/prior_gap", "(dim * context + 2) / (2", "(dim * context + 1) / (2"),
     Mutant("xie/theorem1", "few = heads_of(X)", "few = heads_of(X)[:-1]"),
     Mutant("xie/theorem1", "layer.lost(enough - 1)", "layer.lost(enough)"),
     Mutant("xie/theorem1", "(d * self.context + 2)", "(d * self.context)"),
