@@ -69,24 +69,32 @@ def minimise(f: Callable[..., Any], start: Sequence[Any], steps: int = 100) -> M
                 x, damping = new, damping / 8
                 continue
         damping *= 4
+
+    def derivatives(at: Sequence[Any]) -> tuple[arb_mat, arb_mat]:
+        curved = [[_at(curve, at) for curve in row] for row in curves]
+        return arb_mat([[_at(slope, at)] for slope in slopes]), arb_mat(curved)
+
     for digits in (ctx.prec // 2, ctx.prec // 4, 8):
-        box = _proved(slopes, curves, x, fmpq(1, 2**digits))
+        box = proved(derivatives, [arb(a) for a in x], [fmpq(1, 2**digits)] * len(x))
         if box is not None:
             return Minimum(box, _at(poly, box))
     raise ValueError("no minimum is proved near where the descent from the start ends")
 
 
-def _proved(slopes: Any, curves: Any, x: list[fmpq], radius: fmpq) -> list[arb] | None:
-    k, middle, box = len(x), [arb(a) for a in x], [arb(a, radius) for a in x]
-    near, wide = (arb_mat([[_at(curve, at) for curve in row] for row in curves]) for at in (middle, box))
+def proved(
+    derivatives: Callable[[Sequence[arb]], tuple[arb_mat, arb_mat]], x: Sequence[arb], radii: Sequence[Any]
+) -> list[arb] | None:
+    """Return balls that hold one zero of the gradient (Krawczyk), with a Hessian that is positive definite
+    within the radii around x; None where that is not proved. `derivatives` are the two at balls."""
+    spread, (slope, near) = arb_mat([[arb(0, r)] for r in radii]), derivatives(x)
+    wide = derivatives([a + e for a, e in zip(x, spread.entries(), strict=True)])[1]
     if near.det().contains(0):
         return None
-    inverse, slope = near.inv(), arb_mat([[_at(slope, middle)] for slope in slopes])
-    rest = arb_mat(identity(k)) - inverse * wide
-    image = (rest * arb_mat([[arb(0, radius)]] * k) - inverse * slope).entries()
-    minors = (arb_mat([[wide[i, j] for j in range(m)] for i in range(m)]).det() for m in range(1, k + 1))
-    inside = all(entry.abs_upper() < arb(radius) for entry in image) and all(minor > 0 for minor in minors)
-    return [a + entry for a, entry in zip(middle, image, strict=True)] if inside else None
+    inverse = near.inv()
+    image = ((arb_mat(identity(len(x))) - inverse * wide) * spread - inverse * slope).entries()
+    inside = all(e.abs_upper() < arb(r) for e, r in zip(image, radii, strict=True))
+    minors = (arb_mat([[wide[i, j] for j in range(m)] for i in range(m)]).det() for m in range(1, len(x) + 1))
+    return [a + e for a, e in zip(x, image, strict=True)] if inside and all(m > 0 for m in minors) else None
 
 
 def flow(f: Callable[..., Any], start: Sequence[Any], order: int = 12) -> list[fmpq_poly]:

@@ -66,9 +66,6 @@ class GlobalOptimum(Statement):
         shifted = min(pivots_of(less_its_mean(found.grams[0])))
         about = "least pivot of a Gram matrix less its mean eigenvalue"
         m.control(about, shifted, of="least_of_all", wants="negative")
-        possible = {L: bound / risks[L] - 1 for L, bound in least_of_all.items()}
-        about = "best lower bound for every A over the least risk on S, less 1, by depth"
-        m.number("least_possible_excess_by_layers", possible, about)
         m.note(
             "Two layers: the risk less the least on S is a mean of squares and sum G_mm' <m, m'> over "
             "products of A_0 and A_1 that vanish at the best point. Beyond, only the equivariant bound is "

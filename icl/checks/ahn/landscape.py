@@ -97,9 +97,7 @@ class Landscape(Statement):
             at or not done or end.risk - QUANTILE * end.stderr <= best
             for at, done, end in zip(at_best, converged, ends, strict=True)
         ]
-        of_size, may, done = (
-            [each[i::sizes] for i in range(sizes)] for each in (at_best, may_reach, converged)
-        )
+        of_size, may = ([each[i::sizes] for i in range(sizes)] for each in (at_best, may_reach))
         share = min(map(share_of, may), key=lambda one: one.mean + QUANTILE * one.stderr)
         about = "share of starts at the least known risk or not converged, at the worst initial scale"
         m.above("share_possible", share, fmpq(1, 2), about)
@@ -123,12 +121,9 @@ class Landscape(Statement):
         risks = [rational(risk) for risk in known]
         m.number("minima_on_s", risks, "exact risks of the local minima found on S", searched=True)
         m.number("best_on_s", risks[0], "exact risk of the lowest minimum found on S", searched=True)
-        m.number("starts", self.starts, "number of random starts")
-        about = "starts whose loss falls by under 1% in the last tenth of the iterations, by initial scale"
-        m.number("converged_by_init_std", list(map(sum, done)), about)
         about = "starts that end at the lowest minimum on S, by initial scale"
         m.number("at_best_by_init_std", list(map(sum, of_size)), about)
-        m.number("starts_by_init_std", list(map(len, done)), "number of starts, by initial scale")
+        m.number("starts_by_init_std", list(map(len, of_size)), "number of starts, by initial scale")
         m.note("The paper trains with Adam, on plain prompts: `icl figure figure=ahn/fig3 scale=paper`")
 
 

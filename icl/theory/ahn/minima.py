@@ -1,8 +1,7 @@
 """Local minima of the risk on the set S of ahn's Theorem 4, enclosed in balls.
 
-A search in floats names where one may be; an interval Newton step proves that there is one: if
-N(X) = x - H(X)^-1 g(x) lies inside the box X around x, X has one zero of the gradient g, and with a positive
-definite Hessian H on X it is a strict local minimum. Variables are a_0 .. a_{L-1}, then beta_0 .. beta_{L-2}.
+A search in floats names where one may be, and icl.theory.calculus proves that there is one. Variables are
+a_0 .. a_{L-1}, then beta_0 .. beta_{L-2}.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flint import arb, arb_mat, arb_poly, ctx, fmpq
+
+from icl.theory.calculus import proved
 
 ONE, NONE = arb_poly([1]), arb_poly()
 NEWTON_STEPS = 3
@@ -97,31 +98,17 @@ def enclosed(moments: Sequence[fmpq], start: Sequence[float]) -> Minimum | None:
     theta = [arb(x) for x in start]
     try:
         for _ in range(NEWTON_STEPS):
-            theta = [x.mid() for x in _newton(moments, theta, theta)]
-        after = _newton(moments, theta, theta)
-        wide = [
-            4 * abs(y - x).upper() + abs(x) * arb(2) ** -ctx.prec for x, y in zip(theta, after, strict=True)
-        ]
-        box = [x + r * arb(0, 1) for x, r in zip(theta, wide, strict=True)]
-        inside = _newton(moments, theta, box)
+            theta = [x.mid() for x in _newton(moments, theta)]
+        after = _newton(moments, theta)
     except ZeroDivisionError:  # a Hessian that may be singular
         return None
-    if not all(x.contains_interior(y) for x, y in zip(box, inside, strict=True)):
-        return None
-    risk, _, bend = derivatives(moments, inside)
-    if not _is_positive_definite(bend):
-        return None
+    radii = [4 * abs(y - x).upper() + abs(x) * arb(2) ** -ctx.prec for x, y in zip(theta, after, strict=True)]
+    inside = proved(lambda at: derivatives(moments, at)[1:], theta, radii)
     L = (len(theta) + 1) // 2
-    return Minimum(inside[:L], inside[L:], risk)
+    return Minimum(inside[:L], inside[L:], derivatives(moments, inside)[0]) if inside else None
 
 
-def _newton(moments: Sequence[fmpq], at: Sequence[arb], box: Sequence[arb]) -> list[arb]:
-    """Return at - H(box)^-1 g(at)."""
-    bend = derivatives(moments, box)[2]
-    step = bend.solve(derivatives(moments, at)[1])
+def _newton(moments: Sequence[fmpq], at: Sequence[arb]) -> list[arb]:
+    _, slope, bend = derivatives(moments, at)
+    step = bend.solve(slope)
     return [x - step[k, 0] for k, x in enumerate(at)]
-
-
-def _is_positive_definite(x: arb_mat) -> bool:
-    V = x.nrows()
-    return all(arb_mat([[x[i, j] for j in range(k)] for i in range(k)]).det() > 0 for k in range(1, V + 1))

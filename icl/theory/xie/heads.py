@@ -142,11 +142,10 @@ class Heads:
         """Return every entry of the gradient in all b_h and a_hk."""
         return in_weights(self.slopes(self.matrices(heads))[0], heads)
 
-    def best(self, eta: Any = None, tau: Any = None) -> list[fmpq_mat]:
-        """Return X_k = eta sym(e_k (-w*, 1)^T) + tau (w* - v)_k I, with a bias -tau I as X_{d+1}: those of
-        least risk at eta = C / (C + d + 1), tau = C / (d C + 2)."""
-        eta = 1 / self.square if eta is None else rational(eta)
-        tau = 1 / (self.d + 2 * self.share) if tau is None else rational(tau)
+    def best(self) -> list[fmpq_mat]:
+        """Return those of least risk: X_k = eta sym(e_k (-w*, 1)^T) + tau (w* - v)_k I, with a bias -tau I as
+        X_{d+1}, eta = C / (C + d + 1), tau = C / (d C + 2)."""
+        eta, tau = 1 / self.square, 1 / (self.d + 2 * self.share)
         target, covariates = self.mean if self.bias else self.missed, diagonal([1] * self.d + [0])
         row = column([*(-m for m in self.mean), 1])
         X = [eta * symmetric(axis(k, self.d), row) + tau * t * covariates for k, t in enumerate(target)]
@@ -162,12 +161,9 @@ def in_weights(in_X: Sequence[fmpq_mat], heads: Sequence[Head]) -> list[fmpq]:
     return entries
 
 
-def descent_risk(d: int, share: Any, eta: Any = None) -> fmpq:
-    """Return the risk of one gradient step from w*: d (1 - 2 eta + eta^2 (1 + (d + 1)/C)), by default the
-    least."""
-    square = 1 + (d + 1) * rational(share)
-    eta = 1 / square if eta is None else rational(eta)
-    return d * (1 - 2 * eta + eta**2 * square)
+def descent_risk(d: int, share: Any) -> fmpq:
+    """Return the least risk of one gradient step from w*, d (1 - 2 eta + eta^2 (1 + (d + 1)/C))."""
+    return d * (1 - 1 / (1 + (d + 1) * rational(share)))
 
 
 def descent_head(start: Sequence[Any], eta: Any) -> Head:

@@ -22,7 +22,7 @@ ODD = [
 ]  # fmt: skip
 MUTANTS = [
     Mutant("xie/gd_lower_bound", "(d * C + 2), ", "(d * C + 3), "),
-    Mutant("xie/gd_lower_bound", "descent_risk(self.dim, share)", "descent_risk(self.dim, share, 1)"),
+    Mutant("xie/gd_lower_bound", "descent_risk(self.dim, share)", "descent_risk(self.dim, 2 * share)"),
     Mutant("xie/gd_lower_bound", "share, self.mean).least()", "share).least()", "undecided"),
     Mutant("xie/ltb", "= Heads(self.mean, share), Heads", "= Heads(self.mean, 0), Heads", "undecided"),
     Mutant("xie/ltb", "0 * w_star", "w_star", "undecided"),

@@ -5,7 +5,8 @@ from flint import arb, arb_mat, ctx, fmpq, fmpq_mat
 
 from icl.theory.ahn.critical_set import query_polynomial
 from icl.theory.ahn.invariant_risk import InvariantRisk
-from icl.theory.ahn.minima import _is_positive_definite, derivatives, enclosed
+from icl.theory.ahn.minima import derivatives, enclosed
+from icl.theory.calculus import proved
 from icl.theory.rationals import diagonal
 from icl.theory.wishart import covariance_moments, mean_trace
 
@@ -56,11 +57,10 @@ def test_one_layer_has_the_minimum_of_a_parabola():
 
 def test_every_leading_minor_decides():
     for V in (1, 2, 3):
-        assert _is_positive_definite(arb_mat(diagonal([1] * V)))
-        assert not any(
-            _is_positive_definite(arb_mat(diagonal([-1 if i == k else 1 for i in range(V)])))
-            for k in range(V)
-        )
+        for k in (None, *range(V)):
+            H = arb_mat(diagonal([-1 if i == k else 1 for i in range(V)]))
+            box = proved(lambda at, H=H: (H * arb_mat([[x] for x in at]), H), [arb(0)] * V, [1] * V)
+            assert (box is None) == (k is not None)
 
 
 def test_a_minimum_is_enclosed_and_other_points_are_not():
