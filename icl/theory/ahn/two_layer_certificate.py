@@ -133,8 +133,8 @@ def _completed(solved: fmpq_mat, pivots: Sequence[int], entries: Iterable[float]
 def _centre(solved: fmpq_mat, pivots: Sequence[int], sizes: Sequence[float]) -> Array:
     """Return the entries of G with the largest least eigenvalue s, in units in which products have size 1.
 
-    Newton's method on -weight s - sum log det (G - s I), with a growing weight. This function is
-    self-concordant: steps damped by the Newton decrement stay where it is finite (Nesterov 1994).
+    Newton's method on -weight s - sum log det (G - s I), with a growing weight. It is self-concordant: steps
+    damped by the Newton decrement stay where it is finite (Nesterov and Nemirovskii 1994).
     """
     free = [k for k in range(UNKNOWN) if k not in set(pivots)]
     some_V, relations_VZ = np.zeros(UNKNOWN), np.zeros((UNKNOWN, len(free)))
