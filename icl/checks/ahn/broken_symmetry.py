@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from icl.checks.ahn.odd_direction import OddDirection, WeightedPrompts
-from icl.checks.statement import Measured, Sample, Statement, setting, sign
+from icl.checks.statement import OPEN, Measured, Sample, Statement, setting, sign
 from icl.random import generator
 from icl.theory.ahn.invariant_risk import InvariantRisk, PolynomialMinimum
 
@@ -48,6 +48,9 @@ class BrokenSymmetry(Statement):
     )
     tries = 0  # a search, and fits on thousands of prompts
 
+    def expected(self) -> str:
+        return "holds" if self.context > 1 else OPEN
+
     def measure(self, m: Measured) -> None:
         valley = OddDirection(self.dim, self.layers)
         on_s = InvariantRisk(self.dim, self.context, self.layers, with_b=True)
@@ -65,6 +68,9 @@ class BrokenSymmetry(Statement):
         halves = [self._floor(valley, best, half, fresh) for half in range(2)]
         limit, slope = both([half[0] for half in halves]), both([half[1] for half in halves])
         curvature = both([Sample(half[2], 0.0) for half in halves])
+        if sign(curvature) == -1:
+            m.undecided("the fit ended where the risk curves downwards across the valley: not on its floor")
+            return
         about = "relative slope of the least risk in 1/b' at infinity, b' the scalar of the last B along u"
         m.positive("slope", over(slope, limit.mean), about)
         _, off = fresh.along(*_on_s(valley, best, 1.1))

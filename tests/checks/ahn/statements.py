@@ -34,6 +34,7 @@ ODD = [
     Odd("ahn/conditioning", FEW | {"context": 20, "eigenvalues": [1e6, 1, 1, 1, 1e-9], "seed": 3}),
     Odd("ahn/broken_symmetry", VALLEY),
     Odd("ahn/broken_symmetry", VALLEY | {"dim": 2, "context": 9, "seed": 2}),
+    Odd("ahn/broken_symmetry", VALLEY | {"dim": 3, "context": 1}, "undecided"),
     Odd("ahn/theorem3", {}, exact={"risk": "12138645/90852389"}),
     Odd("ahn/theorem3", {"dim": 2, "context": 1, "layers": 12}),
     Odd("ahn/theorem3", {"dim": 32, "context": 3, "layers": 2}),
