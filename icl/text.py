@@ -40,7 +40,7 @@ def inequality(compared: Relation) -> str:
     """Return the relation in plain text: gradient_norm 3e-15 < 2e-13."""
     name, value, sign, limit = compared
     left, right = _distinct(value, limit)
-    return f"{name} {left} {sign} {right}".strip()
+    return f"{name} {left}" if isinstance(value, bool) else f"{name} {left} {sign} {right}".strip()
 
 
 def _distinct(left: Any, right: Any) -> tuple[str, str]:

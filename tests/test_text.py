@@ -42,6 +42,7 @@ def test_anything_has_one_line(value: Any, text: str) -> None:
 
 
 MEASURED: dict[str, Any] = {"risk": 0.25, "gradient_norm": 3e-15, "distance": 0.297, "steps": [1.0]}
+MEASURED["proved"] = True
 
 
 def bound(value: float | None, of: str = "", direction: str = "<") -> dict[str, Any]:
@@ -59,6 +60,7 @@ def bound(value: float | None, of: str = "", direction: str = "<") -> dict[str, 
         (bound(0.25, "risk", ">"), "risk 0.25 ≥ 0.25"),
         (bound(0.1, "steps"), "steps [1] < 0.1"),  # no number: as it should be
         (bound(None, "risk", ">"), "risk 0.25 > -"),
+        (bound(None, "proved", "true"), "proved true"),
         (bound(0.5), "risk 0.25 < 0.5"),  # of nothing named: the first that was measured
     ],
 )
