@@ -27,7 +27,7 @@ class Softmax(Statement):
     """Numbers of heads (one among them), random starts for each, prompts to search on (`samples`), boxes that
     branch and bound may use."""
 
-    dim: int = setting(5, 1)
+    dim: int = setting(5, 1, most=1_000_000, beyond="larger ones were not tried")
     context: int = setting(20, 1)
     heads: Sequence[int] = (1, 2)
     starts: int = setting(2, 2, most=1000, beyond="the search takes hours")
