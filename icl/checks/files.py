@@ -1,7 +1,5 @@
 """The statements of a user's own file."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import sys

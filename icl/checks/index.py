@@ -1,8 +1,6 @@
 """The index of statements that lists, docs and the report read: `python -m icl.checks.index` writes it
 again."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import pkgutil

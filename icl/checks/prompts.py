@@ -1,7 +1,5 @@
 """The law that statements of two papers share: Sigma by its eigenvalues, or as a matrix, as it was typed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random

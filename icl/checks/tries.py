@@ -1,8 +1,6 @@
 """A statement at random settings from its ranges, smallest first; one that fails is lowered while it
 fails."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping

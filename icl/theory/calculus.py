@@ -5,8 +5,6 @@ docs/vocabulary.md.
 with polynomials, so that it must be a formula in + - * and division by numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """One layer of linear attention at Sigma = I: ahn's eq. (7). D covariates, N = `context` tokens."""
 
-from __future__ import annotations
-
 
 def isotropic_step(dim: int, context: int) -> float:
     """Eq. (7): A = step I for Sigma = I, step = 1 / ((N - 1)/N + (D + 2)/N)."""

@@ -1,7 +1,5 @@
 """A formula as text, evaluated exactly, and the formulas beside it."""
 
-from __future__ import annotations
-
 import ast
 import operator
 from collections.abc import Iterator, Mapping

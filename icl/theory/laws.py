@@ -4,8 +4,6 @@ x ~ N(0, sigma), w ~ N(0, task), y = w.x + e, e of variance `noise`, n examples;
 S = X^T X / n. A layer A moves the weights by A^T X^T r / n, r the residuals. The risk is E (x_q.(w - w_L))^2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Marchenko and Pastur's law: the eigenvalues of the covariance of n normal vectors as d and n grow."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import comb
 from typing import Any

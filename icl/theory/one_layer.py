@@ -5,8 +5,6 @@ by b, the last row of P, and a_j, column j of Q: the error is sum_j x_j (w_j - <
 a_j b^T)/2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import combinations_with_replacement

@@ -8,8 +8,6 @@ q is 0.
 J nodes, D = 2 covariates.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import lru_cache
 from math import prod

@@ -1,8 +1,6 @@
 """A prompt in rationals, a stack of ahn's eq. (8) that runs on it, and algorithms: docs/vocabulary.md. An
 algorithm returns the weights that it ends at, a column."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 from typing import Any, NamedTuple

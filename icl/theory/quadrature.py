@@ -6,8 +6,6 @@ expectation of the square of a polynomial of degree J - 1 becomes a sum of squar
 double precision, where the sum over moments loses all digits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Rational matrices: what python-flint's fmpq_mat leaves to be written."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Real roots of rational polynomials, and their least values, in balls that hold one root each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from flint import arb, fmpq, fmpq_poly

@@ -6,8 +6,6 @@ Two independent routes: a recursion for products of traces, whose cost grows wit
 and an expansion in zonal polynomials for a single trace, whose cost grows with the cube of the degree.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache

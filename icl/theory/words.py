@@ -4,8 +4,6 @@ E tr(S X_1 S X_2 ..) by Stein's identity for the first S. A letter X is a produc
 their transposes, so that the recursion is on words: it is the same whatever the entries are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, reduce
 from math import prod

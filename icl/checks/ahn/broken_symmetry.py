@@ -1,7 +1,5 @@
 """ahn, beside Theorem 4: off S training of eq. (11) can escape along a valley that has no lowest point."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

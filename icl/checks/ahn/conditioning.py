@@ -3,8 +3,6 @@
 B prompts, D covariates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

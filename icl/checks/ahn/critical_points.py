@@ -1,7 +1,5 @@
 """Ahn et al. 2023, section 6: the risk has several critical points."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from math import factorial

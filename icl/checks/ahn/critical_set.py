@@ -1,7 +1,5 @@
 """The set S of Theorems 3 and 4 of ahn, on which every gradient is a multiple of Sigma or I."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random

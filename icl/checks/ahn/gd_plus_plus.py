@@ -1,7 +1,5 @@
 """Ahn et al. 2023, section 5: at Sigma = I the points of S are GD++ (von Oswald et al. 2023)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random

@@ -1,7 +1,5 @@
 """Ahn et al. 2023, section 4.3: the parameters at convergence "indeed appear to be globally optimal"."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

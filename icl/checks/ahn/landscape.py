@@ -5,8 +5,6 @@ that show the tail of the risk (icl.tasks.tilted). Measured at each end: the loc
 descent from the projection, and whether the risk is below the best known on S. L layers, D covariates.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

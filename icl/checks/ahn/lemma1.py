@@ -1,7 +1,5 @@
 """Ahn et al. 2023, Lemma 1: the forward pass of eq. (8) is preconditioned gradient descent on the prompt."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random

@@ -1,7 +1,5 @@
 """Ahn et al. 2023, Lemma 4: layers of eq. (8) commute where all A are multiples of one matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Ahn et al. 2023, Lemmas 5 and 6: the trace form of the loss; what else changes no label."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random

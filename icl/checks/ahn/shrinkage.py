@@ -1,7 +1,5 @@
 """Ahn et al. 2023, sections 3 and 4.2: what is said of the trace term of eq. (6), and where there is none."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flint import fmpq, fmpq_mat

@@ -4,8 +4,6 @@ A lower bound for all heads decides, sampled and with branch and bound (icl.theo
 it the best layers that descents find: none may be below, and one near the linear optimum refutes the claim.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ sees |x_q|^2 and, of each token, s_i = x_i.x_q and y_i = w.x_i alone. For a give
 B prompts, N tokens, H heads.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ahn et al. 2023, Theorem 1: the best single layer of linear attention, and its limit for long contexts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flint import fmpq, fmpq_mat

@@ -1,7 +1,5 @@
 """Ahn et al. 2023, Theorem 2: two layers of eq. (8) have diagonal optima among symmetric matrices."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

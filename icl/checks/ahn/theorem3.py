@@ -1,7 +1,5 @@
 """Ahn et al. 2023, Theorem 3: critical points on S, for layers of eq. (8)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random

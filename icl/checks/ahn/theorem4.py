@@ -1,7 +1,5 @@
 """Ahn et al. 2023, Theorem 4: critical points on S, for layers of eq. (11)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """Ahn et al. 2023, Theorem 5: the best single layer of ReLU attention."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -4,8 +4,6 @@ From a multiple of I exact descent never leaves the multiples: the risk is the s
 orthogonal Q, so its gradient at a I is a multiple of I.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 from typing import Any

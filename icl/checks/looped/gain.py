@@ -1,7 +1,5 @@
 """looped: how much the best matrix that a search finds gains on the best multiple of Sigma^-1."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flint import fmpq

@@ -1,7 +1,5 @@
 """looped: what the best a I + b J gains at d = 2 as the prompts grow, exactly."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flint import arb

@@ -1,7 +1,5 @@
 """looped: from some context length on, at every one, the best multiple of Sigma^-1 is a saddle."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flint import arb

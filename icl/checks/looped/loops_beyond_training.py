@@ -1,7 +1,5 @@
 """looped: a matrix that is best for L loops, applied L' > L times."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from icl.checks.looped.settings import Plane

@@ -1,7 +1,5 @@
 """looped: is the best single matrix, applied L times, symmetric, as a preconditioner is?"""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flint import fmpq, fmpq_poly

@@ -3,8 +3,6 @@
 No antisymmetric matrix has a rate below 2: docs/notes/looped.md, Theorem 5.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import comb
 

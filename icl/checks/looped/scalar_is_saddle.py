@@ -1,7 +1,5 @@
 """looped: the second derivative of the risk at the best multiple of Sigma^-1, exact in any dimension."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from icl.checks.looped.settings import SADDLE_FROM, Looped

@@ -1,7 +1,5 @@
 """The law of looped's statements, and the best matrix that a search finds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

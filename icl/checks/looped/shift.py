@@ -4,8 +4,6 @@ In coordinates in which the test's Sigma is the identity A becomes F^T A F: c A 
 direction stretched by k a matrix whose symmetric part is a diag(sqrt k, 1 / sqrt k).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@
 for a symmetric A. s is convex and the same at every Q A Q^T, so that s(A) >= s(a I) = f(a I), a = tr A / d.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flint import fmpq

@@ -1,7 +1,5 @@
 """looped: at which context lengths a symmetric matrix is best, at d = L = 2; every n is decided."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flint import fmpq_poly

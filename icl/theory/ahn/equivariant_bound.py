@@ -9,8 +9,6 @@ bound is attained.
 D = `dim`, N = `context` tokens, T terms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from flint import fmpq, fmpq_mat

@@ -1,7 +1,5 @@
 """The forward pass of ahn's eqs. (3) and (4) on one prompt, in rationals. Columns of Z are tokens (x, y)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 

@@ -5,8 +5,6 @@ label, which is 0. What a token gives is relu(x.u) times a linear form in x, u =
 its mean is half of that without the ReLU, and of two tokens a quarter.
 """
 
-from __future__ import annotations
-
 from flint import fmpq, fmpq_mat
 
 from icl.theory.rationals import dot, trace, unit

@@ -16,8 +16,6 @@ all A and B. All combinations are solved for in rationals, at random points; flo
 the largest s with G - s I positive.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, combinations, permutations
 from random import Random

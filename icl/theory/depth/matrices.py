@@ -1,7 +1,5 @@
 """Flows of a matrix Gamma at P = infinity, and of one eigenvalue of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import permutations, product
 from typing import Any

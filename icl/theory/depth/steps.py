@@ -4,8 +4,6 @@ A layer with the step g takes the error along an eigenvector of Sigma^ to (1 - g
 layers have the risk E prod_l (1 - g_l lambda)^2; g = gamma / L in the paper's letters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import comb
 

@@ -1,8 +1,6 @@
 """Balls: the greatest of some, and inequalities on a box, proved on cells that are halved where they do not
 decide."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import reduce
 

@@ -5,8 +5,6 @@ and Q are multiples of the identity on blocks.
 Blocks are fmpq_mat (no error) or arb_mat (each entry carries its own); the code is the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ given v = q c^2 the second is at most g(v) = v sqrt(1 - 4v), which is concave: a
 a = u is worst, and the supremum of |phi'''| / phi''^{3/2} is that of g(q) / (q + mu)^{3/2}.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 

@@ -10,8 +10,6 @@ For z = 0 c is (s^2 - delta^2)/(2u), and dh/dx = -s - u (delta - s)^2 / (2 (1 - 
 delta = s and then rises, so that over an interval of c it is largest at an end.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from flint import arb, fmpq

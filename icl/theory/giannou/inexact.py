@@ -1,7 +1,5 @@
 """Damped Newton steps with errors, the worst of three, and what Theorem 5.4 says of each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from random import Random
 

@@ -4,8 +4,6 @@ I - X_{t+1} A = (I - X_t A)^k. From X_0 = alpha A^T the residual has the eigenva
 singular values s; the authors' alpha is 1 / (s_1^2 + s_d^2). Rationals; logarithms in balls.
 """
 
-from __future__ import annotations
-
 from math import comb
 
 from flint import arb, fmpq, fmpq_mat

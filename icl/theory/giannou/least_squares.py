@@ -6,8 +6,6 @@ one, from [I; I; I; A^T; a_test^T; y^T; 0] to out[0] = y^T A X_T a_test where R 
 X_0 = epsilon R.
 """
 
-from __future__ import annotations
-
 from flint import fmpq, fmpq_mat
 
 from icl.theory.giannou.columns import FIRST, IDENTITY, Head, Layer, State, padded

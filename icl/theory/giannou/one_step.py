@@ -7,8 +7,6 @@ eta) x - eta H^{-1} rho with |H^{-1} rho| <= 1/mu, and lambda_f = |H^{1/2} x + H
 eta = 2 / (2 + lambda_f / sqrt(mu)).
 """
 
-from __future__ import annotations
-
 from flint import arb, fmpq
 
 from icl.theory.giannou.logistic import Point, norm

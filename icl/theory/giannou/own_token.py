@@ -9,8 +9,6 @@ Dirichlet(1/2, .., 1/2) of m = n + 1, independent of the spectrum: the risk give
 form in the values of g there. B spectra, D covariates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 

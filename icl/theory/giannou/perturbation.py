@@ -4,8 +4,6 @@
 |E| < mu, with equality at H = mu I, E = -e I. H and E are rational, norms are balls.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 

@@ -7,8 +7,6 @@ w*(t) = -t - log(1 - t) and delta = lambda/(1 + lambda) + e, which is
 lambda + e (1 - lambda) + log(1/(1 + lambda) - e).
 """
 
-from __future__ import annotations
-
 from flint import arb, fmpq, fmpq_poly
 
 from icl.theory.giannou.balls import positive

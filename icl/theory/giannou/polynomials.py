@@ -1,7 +1,5 @@
 """Degrees and residuals of the polynomials in A that layers of attention and Newton's iteration build."""
 
-from __future__ import annotations
-
 from math import comb
 from random import Random
 

@@ -11,8 +11,6 @@ B prompts (or nodes of a rule), D covariates, N context; V = 2 L variables a_1 .
 and c.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol

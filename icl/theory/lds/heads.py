@@ -9,8 +9,6 @@ positive if it is on the faces b_f = 1 of a cube. There it is written in Bernste
 are not negative on a box: positive coefficients are a proof, and boxes are halved until there is one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import pairwise, product
 from math import comb

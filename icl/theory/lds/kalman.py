@@ -1,7 +1,5 @@
 """The steady state of a system's Kalman filter, and what eq. (3) leaves out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce

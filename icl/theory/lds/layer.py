@@ -4,8 +4,6 @@ Half the squared error of sum_k q_k <G, X_k>, with q = (y_{T-s}, .., y_{T-1}), t
 a_k^T): b is the last column of W_V, a_k row k of W_QK. Coordinates x of X_k are those of G's entries a <= b.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations_with_replacement, product
 from typing import Any

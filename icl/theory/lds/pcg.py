@@ -4,8 +4,6 @@ The Gram matrix is [[H, g], [g^T, g0]], H the Hessian of L_AR(s) and g minus its
 are [P, p] and W_V's last column is (q, c_N).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from flint import fmpq, fmpq_mat

@@ -1,7 +1,5 @@
 """Attention heads with one-hot positions, which make the AR(s) tokens of Lemma 3.1."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -13,8 +13,6 @@ ones, so that
     E p(C) = E F(r) + d E q2(r, b),    q2(x, b) = E_v p(noise I + x E g + x b delta(v)) - F(x).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import comb

@@ -4,8 +4,6 @@ Descent on log f has the paths of descent on f and does not slow down as the ris
 raise the risk is halved and tried again; one that does not is followed by a longer one. J nodes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

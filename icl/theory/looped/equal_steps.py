@@ -6,8 +6,6 @@ antisymmetric K is |K|_F^2 times one polynomial in a, whatever K, and so it is a
 trace 0: the eigenvectors of G are Haar.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb

@@ -3,8 +3,6 @@
 At d = 2 exactly, by B = alpha I + beta J. At large d, X and B over sqrt(d), by pairings that do not cross.
 """
 
-from __future__ import annotations
-
 from math import comb
 
 from flint import arb, fmpq, fmpq_poly

@@ -3,8 +3,6 @@
 G = I + X / sqrt(n) as n grows, X symmetric and Gaussian with variance 1 off the diagonal and 2 on it (GOE).
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -4,8 +4,6 @@ A commutes with A^T, so that a product of A and A^T is (p, q), how many there ar
 is known from the eigenvalues. E tr (G A^p A^Tq G ..) is Stein's identity for the first G, on words alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from math import comb

@@ -5,8 +5,6 @@ G = W / n, W ~ Wishart_2(n, I) = T T^T by Bartlett, T = [[p, 0], [r, q]], p^2 ~ 
 even in b and h.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from functools import cache
 from typing import Any

@@ -1,8 +1,6 @@
 """A search for the least risk of a I + b K. What it finds proves itself: it is rational, and judged
 exactly."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache

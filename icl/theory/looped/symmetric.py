@@ -1,7 +1,5 @@
 """Certificates in two dimensions: a multiple of I is the best symmetric matrix, or the best of all."""
 
-from __future__ import annotations
-
 from flint import arb, fmpq_poly
 
 from icl.theory.looped.plane import Terms

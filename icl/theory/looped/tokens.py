@@ -1,8 +1,6 @@
 """The shared layer of eq. (8) over tokens (x, w.x), and the same in coordinates in which Sigma is the
 identity."""
 
-from __future__ import annotations
-
 from flint import arb, arb_mat, fmpq, fmpq_mat
 
 from icl.theory.rationals import diagonal, identity

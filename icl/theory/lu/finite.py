@@ -5,8 +5,6 @@ features h = [(d/l) sum_i y_i x_i ; (1/l) sum_i y_i^2], Gamma a d x (d+1) matrix
 them, all equally likely, or "sphere", uniform on |w|^2 = d, or "gaussian", N(0, I).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations_with_replacement
 from math import prod

@@ -7,8 +7,6 @@ of z, where the limit has its mean. By symmetry G = diag(g, ..., g, g'), and mea
 N nodes of h, T nodes of |x|^2.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal

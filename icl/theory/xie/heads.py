@@ -10,8 +10,6 @@ J^T X J. A mean of products of such needs
 which are affine in 1/C: `share` is 1/C, and 0 is the limit of long contexts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

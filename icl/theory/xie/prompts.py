@@ -3,8 +3,6 @@
 Tokens are the columns of E = [x_1 .. x_C x_q; y_1 .. y_C y_q].
 """
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 
