@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -115,7 +116,8 @@ def compose_options_once(loader: ConfigLoader) -> None:
     """Let jobs of a multirun that differ in values alone share one composition of Hydra, which takes .2 s.
 
     Validation, sweeper and launcher each ask `loader` for every job. The first with its options of groups is
-    composed; the others are its copies, on which their values are set.
+    composed; the others are its copies, on which their values are set. What a job has without its experiment
+    is composed once, too, and only read.
     """
     compose_job, groups = loader.load_sweep_config, frozenset(loader.list_groups(""))
     composed: dict[tuple[str, ...], DictConfig] = {}
@@ -144,7 +146,17 @@ def compose_options_once(loader: ConfigLoader) -> None:
             cfg.hydra.job.override_dirname = about.item_sep.join(sorted(shown)).replace("=", about.kv_sep)
         return cfg
 
+    load = loader.load_configuration
+
+    @functools.cache
+    def loaded(name: str | None, overrides: tuple[str, ...], mode: RunMode) -> DictConfig:
+        return load(name, list(overrides), mode)
+
+    def load_configuration(config_name: str | None, overrides: list[str], run_mode: RunMode) -> DictConfig:
+        return loaded(config_name, tuple(overrides), run_mode)
+
     loader.load_sweep_config = load_sweep_config  # type: ignore[method-assign]
+    loader.load_configuration = load_configuration  # type: ignore[method-assign,assignment]
 
 
 def _leave_out_what_is_anothers(cfg: DictConfig, typed: Sequence[str], loader: ConfigLoader) -> None:

@@ -113,18 +113,20 @@ def test_an_error_is_one_line(verb: str, overrides: list[str], said: str) -> Non
     [
         [["experiment=ahn/theorem3", f"optimizer.lr={rate}", "seed=7"] for rate in (1, 2e-3)],
         [["experiment=ahn/theorem3", f"optimizer={one}", "train.steps=9"] for one in ("sgd", "adam", "sgd")],
+        [["experiment=ahn/theorem3", "callbacks=none", f"task.dim={one}"] for one in (3, 4)],
         [["experiment=lds/ar", f"task.setting={one}", "+trainer.profiler=simple"] for one in "ab"],
         [["experiment=ahn/theorem3", f"seeds={seeds}", "~checks"] for seeds in ("[0]", "[1,2]")],
         [["model.layers=1", "scale=smoke"], ["model.layers=2", "scale=paper"], ["scale=laptop"]],
     ],
-    ids=["values", "options", "added", "deleted", "order"],
+    ids=["values", "options", "group", "added", "deleted", "order"],
 )  # fmt: skip
 def test_jobs_that_share_a_composition_have_what_hydra_composes(jobs: list[list[str]]) -> None:
     with hydra_session(SHIPPED, "train", []) as loader:
         master = loader.load_configuration("train", [], RunMode.MULTIRUN)
-        alone = [loader.load_sweep_config(master, job) for job in jobs]
+        alone = [OmegaConf.to_container(loader.load_sweep_config(master, job)) for job in jobs]
+        resolved = [resolve(loader.load_sweep_config(master, job), loader) for job in jobs]
         compose_options_once(loader)
-        for job, wanted in zip(jobs, alone, strict=True):
+        for job, wanted, settled in zip(jobs, alone, resolved, strict=True):
             found = loader.load_sweep_config(master, job)
-            assert OmegaConf.to_container(found) == OmegaConf.to_container(wanted)
-            assert resolve(found, loader) == resolve(wanted, loader)
+            assert OmegaConf.to_container(found) == wanted
+            assert resolve(found, loader) == settled
