@@ -1,7 +1,5 @@
 """giannou, appendix E.1: the two plotted claims about h, behind the constant decrease of Theorem 5.4."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flint import fmpq

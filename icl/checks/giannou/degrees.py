@@ -1,7 +1,5 @@
 """giannou, section 6: powers of A after l layers of linear attention against Newton's of order 2 and 3."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

@@ -5,8 +5,6 @@ The error of descent on |A w - y|^2 / 2 is (I - eta A^T A)^t times the first; th
 extreme eigenvector.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flint import arb, fmpq

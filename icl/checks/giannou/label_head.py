@@ -6,8 +6,6 @@ blocks. The scalar family has C_xx and C_yx. Added to it: C_yy, which scales lab
 B prompts, L layers, D covariates, P = D + 1.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

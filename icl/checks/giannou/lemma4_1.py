@@ -1,7 +1,5 @@
 """giannou, Lemma 4.1: two layers of linear attention are one step of Newton's iteration."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

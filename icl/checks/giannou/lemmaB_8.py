@@ -1,7 +1,5 @@
 """giannou, Lemma B.8 and the display before the bound of (B.9): bounds on one damped Newton step."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, log

@@ -3,8 +3,6 @@
 Far out a step shortens x by 2, whatever mu; an outward error lengthens it by mu^2.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random

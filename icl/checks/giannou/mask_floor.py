@@ -1,7 +1,5 @@
 """Scalar layers of linear attention without a mask, as in giannou: a floor of the loss at every depth."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

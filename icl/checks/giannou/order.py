@@ -1,7 +1,5 @@
 """giannou, section 3.2.1: Newton's iteration of order k, where it may start, and how many steps it takes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product

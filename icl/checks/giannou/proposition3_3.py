@@ -1,7 +1,5 @@
 """giannou, Proposition 3.3: the regularised logistic loss is self-concordant where |a_i| <= 1."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

@@ -1,7 +1,5 @@
 """Settings of statements about the regularised logistic loss (3.5): sizes, mu, drawn problems."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random

@@ -1,7 +1,5 @@
 """giannou, Theorem 4.2 and Remark 4.4: least squares and ridge by T steps of Newton's iteration."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random

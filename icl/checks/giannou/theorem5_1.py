@@ -1,7 +1,5 @@
 """giannou, Theorem 5.1: T constructed Newton steps end within sqrt(eps (1+mu)/(4 mu)) of the minimum."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from random import Random

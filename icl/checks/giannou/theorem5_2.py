@@ -4,8 +4,6 @@ Appendix C's construction, piecewise linear where the proof has step functions: 
 operation stated for it, in rationals, and whole steps against exact ones, in balls.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random

@@ -4,8 +4,6 @@ lambda is that of g = f / (4 mu), and eps <= min(.01, .04 mu / (1 + mu |x|)). Se
 phases inequalities in lambda (icl.theory.giannou.phases); runs on drawn problems meet them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

@@ -1,7 +1,5 @@
 """lds, eqs. (2) and (3) and section 4.1: what an AR(s) predictor leaves out vanishes exponentially in s."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import reduce
 from random import Random

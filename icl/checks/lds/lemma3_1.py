@@ -3,8 +3,6 @@
 Head h: W_Q = [0; I_T], W_K^T = [0, shift^(h-1)(I_T)], W_V puts y into column h; no 1/tau, mask or residual.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

@@ -1,7 +1,5 @@
 """lds, Lemmas 4.1 and D.3: the checkerboard of (11), whose entries are moments of odd index sum."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

@@ -1,7 +1,5 @@
 """lds, Lemma C.1: (A, c) is observable with probability one under Assumption 3.2."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

@@ -1,7 +1,5 @@
 """lds, Lemma D.2: the second moments of the observations, eq. (26)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flint import fmpq

@@ -1,7 +1,5 @@
 """lds, the best single head on AR(s) tokens for s >= 2, of pattern (13) or not: section 4 leaves it open."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

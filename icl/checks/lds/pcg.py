@@ -1,7 +1,5 @@
 """lds, section 5: a layer of pattern (13) as two steps of preconditioned conjugate gradients on L_AR(s)."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random

@@ -1,7 +1,5 @@
 """The settings that the statements of the lds paper share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

@@ -1,7 +1,5 @@
 """lds, section 5: "{y_t} approaches stationarity exponentially fast", and the Gram matrix a Toeplitz one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """lds, Theorem 4.1: the best single layer on AR(1) tokens is eq. (14), one step of gradient descent."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random

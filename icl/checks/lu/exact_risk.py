@@ -1,7 +1,5 @@
 """lu: the risk of given weights at finite d, by its formula and as the mean over prompts as tokens."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 
@@ -25,7 +23,6 @@ class ExactRisk(Statement):
 
     paper, where = "lu", "Figures 1, 2 and 4, the risk of simulated weights; formula of the published code"
     title = "The risk of any weights at finite d"
-
     claim = "The published formula is the risk of any weights of reduced linear attention, at any d."
     quote = "formula of the published code; the paper's text was not at hand"
     formula = (

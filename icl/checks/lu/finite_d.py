@@ -3,14 +3,12 @@
 C dimensions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from icl.checks.lu.sizes import MAX_DIM, Means, Simulated, means_of
+from icl.checks.lu.sizes import LONG, MAX_DIM, Means, Pretrained, means_of
 from icl.checks.statement import Measured, Sample, setting
 from icl.errors import rising
 from icl.models.lu.pretraining import Pretraining
@@ -21,10 +19,10 @@ NODES = 16  # of the equations' rules; what half of them change is taken for the
 
 
 @dataclass
-class FiniteD(Simulated):
+class FiniteD(Pretrained):
     """alpha, tau, noise, ridge lambda, a new task in every prompt; dimensions, `draws` at the largest."""
 
-    tau: float = setting(2.0, 1e-4, 20.0, most=100.0, beyond="the draws take days")
+    tau: float = setting(2.0, 1e-4, 20.0, most=100.0, beyond=LONG)
     ridge: float = setting(0.001, 1e-6, 10.0)
     dims: Sequence[int] = (12, 16, 24, 32)
     draws: int = setting(85, 10, 400, most=10**6, beyond="they take days")

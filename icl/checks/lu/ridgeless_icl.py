@@ -1,8 +1,6 @@
 """lu: errors after pretraining at finite d against their limits, on new and old tasks, without and with a
 ridge."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +8,7 @@ from typing import Any
 import numpy as np
 from flint import arb, fmpq
 
-from icl.checks.lu.sizes import MAX_DIM, ORDER, Means, Ratios, compare, means_of
+from icl.checks.lu.sizes import LONG, MAX_DIM, ORDER, Means, Ratios, compare, means_of
 from icl.checks.statement import Measured, Sample, setting
 from icl.errors import InputError, rising
 from icl.models.lu.finite import FiniteRisk, TaskMoments
@@ -26,9 +24,8 @@ CLOSE = fmpq(1, 10**9)
 class RidgelessIcl(Ratios):
     """n = tau d^2 prompts; dimensions at which pretraining is simulated, and `draws` at the largest."""
 
-    tau: float = setting(0.5, 1e-4, 20.0, most=100.0, beyond="the draws take days")
+    tau: float = setting(0.5, 1e-4, 20.0, most=100.0, beyond=LONG)
     dims: Sequence[int] = (12, 16, 24, 32, 48)
-    draws: int = setting(46, 10, 400, most=10**6, beyond="they take days")
     ridge: float = setting(0.1, 1e-6, 10.0)
 
     where = "Figures 1 and 2, and the panel with a ridge; formulas of the published code"

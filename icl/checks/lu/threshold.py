@@ -1,7 +1,5 @@
 """lu: at finite d the interpolation threshold is at d (d + 1) prompts, the number of weights, not at d^2."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """xie, section 5.1.1: one gradient step from w* against multi-head LSA."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flint import fmpq

@@ -1,11 +1,9 @@
 """xie, section 4.2: the optimum of the linear transformer block."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 
-from flint import fmpq, fmpq_mat
+from flint import fmpq
 
 from icl.checks.statement import Measured
 from icl.checks.xie.settings import AroundPrior
@@ -39,8 +37,7 @@ class Ltb(AroundPrior):
         share = fmpq(1, self.context)
         zero, guessed = Heads(self.mean, share), Heads(self.mean, share, self.mean)
         eta, step, least = 1 / zero.square, descent_risk(self.dim, share), guessed.least_of_any_guess()
-        head = descent_head(self.mean, eta)
-        errors, blind = self._errors(layer_of(head), eta)
+        errors, blind = self._errors(eta)
         about, gap = "least risk of any block less the risk of the gradient step", zero.least() - step
         m.positive("gap_left_by_block", least - step, about)
         about = "the same of multi-head LSA, without a guess"
@@ -51,12 +48,13 @@ class Ltb(AroundPrior):
         m.control(about, max(blind), of="error_against_gradient_step", wants="positive")
         m.number("gap_of_lsa", gap, "least risk of multi-head LSA less the risk of the gradient step")
 
-    def _errors(self, layer: tuple[fmpq_mat, fmpq_mat], eta: fmpq) -> tuple[list[fmpq], list[fmpq]]:
-        rng, w_star = Random(0), column(self.mean)
+    def _errors(self, eta: fmpq) -> list[list[fmpq]]:
+        """Return how far the best block, and one without a guess in its MLP, are from the gradient step."""
+        rng, w_star, layer = Random(0), column(self.mean), layer_of(descent_head(self.mean, eta))
         block, blind = block_of(*layer, w_star), block_of(*layer, 0 * w_star)
-        errors, others = [], []
-        for _ in range(PROMPTS):
-            prompt = Prompt(rng, self.dim, rng.randint(1, min(self.context, LONGEST)))
-            errors.append(abs(prompt.block(*block) - prompt.step(w_star, eta)))
-            others.append(abs(prompt.block(*block[:2], *blind[2:]) - prompt.step(w_star, eta)))
-        return errors, others
+        longest = min(self.context, LONGEST)
+        prompts = [Prompt(rng, self.dim, rng.randint(1, longest)) for _ in range(PROMPTS)]
+        return [
+            [abs(prompt.block(*of) - prompt.step(w_star, eta)) for prompt in prompts]
+            for of in (block, (*block[:2], *blind[2:]))
+        ]

@@ -1,24 +1,18 @@
 """xie, sections 5.1.2 and 5.1.3: the gap between multi-head LSA and one gradient step."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from flint import fmpq
 
-from icl.checks.statement import Measured, setting
-from icl.checks.xie.settings import AroundPrior, some_bias, some_vector, vector
-from icl.errors import InputError, real
+from icl.checks.statement import Measured
+from icl.checks.xie.settings import Guessed
+from icl.errors import InputError
 from icl.theory.xie.heads import Heads, descent_risk
 
 
 @dataclass
-class PriorGap(AroundPrior):
-    """`guess_vector` (or its norm) and `guess_bias` are v and b, for w* = 0."""
-
-    guess_vector: tuple[float, ...] | None = setting(None, draw=some_vector)
-    guess_vector_norm: float | None = None
-    guess_bias: float = setting(1.0, draw=some_bias)
+class PriorGap(Guessed):
+    """The guesses are for w* = 0."""
 
     where = "Sections 5.1.2 and 5.1.3; Figures 3 (b) and 4"
     title = "Section 5.1: the gap is linear in |w*|^2, |v|^2 and b^2"
@@ -33,15 +27,11 @@ class PriorGap(AroundPrior):
         r" \frac{2 \left(\|w^\star - v\|^2 + b^2\right)}{d C + 2}"
     )
 
+    about_a_prior = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.guess = vector("guess_vector", self.guess_vector, self.guess_vector_norm, self.dim, 1.0)
-        self.guess_bias = real("check.guess_bias", self.guess_bias)
-        for key, size in (
-            ("prior_mean", any(self.mean)),
-            ("guess_vector", any(self.guess)),
-            ("guess_bias", self.guess_bias),
-        ):
+        for key, size in (("guess_vector", any(self.guess)), ("guess_bias", self.guess_bias)):
             if not size:
                 raise InputError(f"check.{key}: is zero, the slope is the gap for each unit of its square")
 
@@ -53,12 +43,8 @@ class PriorGap(AroundPrior):
             Heads(nothing, share, self.guess),
             Heads(nothing, share, None, self.guess_bias),
         ]
-        slopes = [_gap(layer) / layer.guess_error for layer in layers]
+        slopes = [(layer.least() - descent_risk(d, share)) / layer.guess_error for layer in layers]
         off = [slope - predicted for slope in slopes]
         m.zero("slope_errors", off, "gap over |w*|^2, |v|^2 or b^2, less 2 / (d C + 2)")
         m.control("the same with 2 / (d C)", slopes[0] - fmpq(2, d * C), of="slope_errors")
         m.number("slope", slopes[0], "the gap over |w*|^2")
-
-
-def _gap(layer: Heads) -> fmpq:
-    return layer.least() - descent_risk(layer.d, layer.share)

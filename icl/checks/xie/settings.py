@@ -1,22 +1,19 @@
 """The settings that the statements of the xie paper share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, ClassVar
 
-from flint import fmpq, fmpq_mat
+from flint import fmpq
 
 from icl.checks.given import Given
 from icl.checks.statement import Measured, Statement, setting
 from icl.errors import InputError, real, reals
 from icl.theory.rationals import column, identity, largest
-from icl.theory.xie.heads import Heads
+from icl.theory.xie.heads import Head, Heads
 
 Vector = Sequence[float] | None
-Head = tuple[fmpq_mat, list[fmpq_mat]]
 ROUNDING = fmpq(1, 10**9)  # of the covariances of a law, which are float64
 
 
@@ -32,17 +29,15 @@ def some_bias(rng: Random, share: float, drawn: dict[str, Any]) -> float:
 
 
 @dataclass
-class AroundPrior(Statement):
+class Prior(Statement):
     """`prior_mean` is w*, `prior_mean_norm` the norm of one along (1, ..., 1). Where neither is given it is
     all ones."""
 
     dim: int = setting(10, 1, 6, most=60, beyond="a risk takes minutes")
-    context: int = setting(10, 1, 10**6)
     prior_mean: tuple[float, ...] | None = setting(None, draw=some_vector)
     prior_mean_norm: float | None = None
 
     paper = "xie"
-    law = "x ~ N(0, I), w ~ N(w*, I), C examples, y = w.x; y_q = 0"
     about_a_prior: ClassVar[bool] = False  # a statement about w* != 0
 
     def __post_init__(self) -> None:
@@ -50,6 +45,27 @@ class AroundPrior(Statement):
         self.mean = vector("prior_mean", self.prior_mean, self.prior_mean_norm, self.dim, None)
         if self.about_a_prior and not any(self.mean):
             raise InputError("check.prior_mean: the statement is about w* != 0")
+
+
+@dataclass
+class AroundPrior(Prior):
+    context: int = setting(10, 1, 10**6)
+
+    law = "x ~ N(0, I), w ~ N(w*, I), C examples, y = w.x; y_q = 0"
+
+
+@dataclass
+class Guessed(AroundPrior):
+    """`guess_vector` (or its norm) and `guess_bias` are v and b of other guesses than 0."""
+
+    guess_vector: tuple[float, ...] | None = setting(None, draw=some_vector)
+    guess_vector_norm: float | None = None
+    guess_bias: float = setting(1.0, draw=some_bias)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.guess = vector("guess_vector", self.guess_vector, self.guess_vector_norm, self.dim, 1.0)
+        self.guess_bias = real("check.guess_bias", self.guess_bias)
 
 
 def given_layer(given: Given, statement: str, family: Sequence[str]) -> tuple[Heads, list[Head]]:

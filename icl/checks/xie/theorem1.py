@@ -1,28 +1,20 @@
 """xie, Theorem 1: how many heads a layer of linear attention can use."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 
 from flint import fmpq
 
 from icl.checks.given import Comparison, Given
-from icl.checks.statement import Measured, setting
-from icl.checks.xie.settings import AroundPrior, given_layer, not_convex, some_bias, some_vector, vector
-from icl.errors import InputError, real
+from icl.checks.statement import Measured
+from icl.checks.xie.settings import Guessed, given_layer, not_convex
+from icl.errors import InputError
 from icl.theory.xie.heads import Heads, all_heads_of, descent_head, descent_risk, heads_of
 from icl.theory.xie.prompts import matrix
 
 
 @dataclass
-class Theorem1(AroundPrior):
-    """`guess_vector` (or its norm) and `guess_bias` are v and b of the two other guesses."""
-
-    guess_vector: tuple[float, ...] | None = setting(None, draw=some_vector)
-    guess_vector_norm: float | None = None
-    guess_bias: float = setting(1.0, draw=some_bias)
-
+class Theorem1(Guessed):
     where = "Theorem 1; Lemma 1; Section 3.1; Appendices A.1 and A.4"
     title = "Theorem 1: more than d + 1 heads do not help"
     law = "x ~ N(0, I), w ~ N(w*, I), C examples, y = w.x; y_q = 0, v.x_q or v.x_q + b"
@@ -37,11 +29,6 @@ class Theorem1(AroundPrior):
     )
     formula = r"\min_{P, Q} R_H = \min_{P, Q} R_{d+1}\quad\text{for every } H \ge d + 1"
     claim_of_weights = "The risk at these weights is the least risk over all numbers of heads."
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.guess = vector("guess_vector", self.guess_vector, self.guess_vector_norm, self.dim, 1.0)
-        self.guess_bias = real("check.guess_bias", self.guess_bias)
 
     def measure(self, m: Measured) -> None:
         d, share, v = self.dim, fmpq(1, self.context), self.guess

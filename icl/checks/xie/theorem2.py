@@ -1,28 +1,23 @@
 """xie, Theorem 2: stationary points of the risk as the context grows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flint import fmpq
 
-from icl.checks.statement import Measured, Statement, setting
-from icl.checks.xie.settings import some_vector, vector
+from icl.checks.statement import Measured
+from icl.checks.xie.settings import Prior
 from icl.errors import InputError, whole
 from icl.theory.xie.heads import Heads, descent_head, factorised_slopes, heads_of, in_weights, norm
 
 
 @dataclass
-class Theorem2(Statement):
+class Theorem2(Prior):
     """`contexts` are the C of which risk and gradient are shown; the limit itself decides."""
 
-    dim: int = setting(10, 1, 6, most=60, beyond="a risk takes minutes")
     contexts: Sequence[int] = (10, 100, 1000, 10_000, 100_000, 1_000_000)
-    prior_mean: tuple[float, ...] | None = setting(None, draw=some_vector)
-    prior_mean_norm: float | None = None
 
-    paper, where = "xie", "Theorem 2; Appendices A.2 and A.3"
+    where = "Theorem 2; Appendices A.2 and A.3"
     title = "Theorem 2: no critical point in the limit of large C"
     law = "x ~ N(0, I), w ~ N(w*, I), w* != 0, C examples, y = w.x; y_q = 0"
     claim = "For w* != 0, as C -> infinity, the risk of multi-head LSA has no non-trivial stationary point."
@@ -34,14 +29,13 @@ class Theorem2(Statement):
         r"\quad w^\star \ne 0"
     )
 
+    about_a_prior = True
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.contexts, str) or not isinstance(self.contexts, Sequence) or not self.contexts:
             raise InputError(f"check.contexts={self.contexts}: must be a list of context lengths")
         self.contexts = [whole("check.contexts", C, 1) for C in self.contexts]
-        self.mean = vector("prior_mean", self.prior_mean, self.prior_mean_norm, self.dim, None)
-        if not any(self.mean):
-            raise InputError("check.prior_mean: Theorem 2 is about w* != 0")
 
     def expected(self) -> str:
         return "fails"

@@ -1,8 +1,6 @@
 """xie, Theorem 4, Lemmas 2 and 3, eqs. (7) to (10): a step of gradient descent from w*, as a layer with a
 trained guess."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random

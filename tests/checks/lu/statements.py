@@ -29,7 +29,7 @@ MUTANTS = [
     Mutant("lu/exact_risk", "risk_of_tokens(Gamma, tasks, n,", "risk_of_tokens(Gamma, tasks, n + 1,"),
     Mutant("lu/exact_risk", "form(tasks, d, 2 * n,", "form(tasks, d, n,", "undecided"),
     Mutant("lu/finite_d", "at.prompts, self", "at.prompts + d, self", settings={"draws": 60}),
-    Mutant("lu/nonmonotone", "rise = limit.icl - ", "rise = 0 * limit.icl - ", settings=FEW),
+    Mutant("lu/nonmonotone", "limit.icl - error(best)", "-error(best)", settings=FEW),
     Mutant("lu/nonmonotone", "high_T - low_T)", "high_T - high_T[::-1])", "undecided", settings=FEW),
     Mutant("lu/threshold", "(d * d, weights, weights + d)", "(weights, d * d, weights + d)"),
     Mutant("lu/threshold", "hstack([sums_ND, squares_N1])", "hstack([sums_ND, sums_ND[:, :1]])", "undecided"),
