@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from icl.report.content import ReportEntry
+from icl.report.highlights import value_of
 from scripts.render import NUMBER, RECORDS, ROOT, pages, render
 
 WORDS = [ROOT / "CONTRIBUTING.md", *pages()]
@@ -27,6 +29,16 @@ def test_records_are_those_of_the_checks_and_figures() -> None:
     stored = [json.loads(path.read_text("utf-8")) for path in RECORDS.glob("*.json")]
     for group in ("check", "figure"):
         assert {id for paper in stored for id in paper[f"{group}s"]} == names(group)
+
+
+def test_highlights_name_numbers_that_there_are() -> None:
+    """A sentence whose number is not found is left out of the report."""
+    stored = [json.loads(path.read_text("utf-8")) for path in RECORDS.glob("*.json")]
+    records = {id: record for paper in stored for of in paper.values() for id, record in of.items()}
+    for path in (ROOT / "conf" / "paper").glob("*.yaml"):
+        for id, name in re.findall(r"\{(\w+/\w+) ([^{}]+)\}", path.read_text("utf-8")):
+            entry = ReportEntry("", id, "", "", "", document=records[id])
+            assert value_of(entry, name) is not None, f"{path.name}: {id} {name}"
 
 
 def test_forms_of_a_number() -> None:

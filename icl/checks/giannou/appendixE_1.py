@@ -15,7 +15,7 @@ POINTS = [(fmpq(i, 7), fmpq(j, 9)) for i in range(1, 6) for j in range(5)]
 
 @dataclass
 class AppendixE1(Statement):
-    z: float = setting(0.012, 0.0, 0.02)  # bound on |z|
+    z: float = setting(0.012, 0.0, 0.02, most=0.96, beyond="h has no value")  # bound on |z|
 
     paper, where = "giannou", "Appendix E.1, Figure 10"
     title = "The inequality behind the damped phase"

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from icl.checks.statement import Statement, setting
+from icl.checks.statement import OPEN, Statement, setting
 from icl.errors import whole
 from icl.theory.giannou.logistic import Logistic, Point, direction, draw
 from icl.theory.giannou.newton_step import inversion_steps
 from icl.theory.rationals import rational
-
-LAW = "|a_i| <= 1, y_i = +-1; f(x) = 1/n sum log(1 + exp(-y_i <x, a_i>)) + mu/2 |x|^2"
 
 
 def draw_mu(rng: Random, share: float, drawn: Mapping[str, Any]) -> float:
@@ -26,7 +24,7 @@ class LogisticProblem(Statement):
     mu: float = setting(0.1, 1e-4, 1e3)
     seed: int = setting(0, 0)
 
-    paper, law = "giannou", LAW
+    paper, law = "giannou", "|a_i| <= 1, y_i = +-1; f(x) = 1/n sum log(1 + exp(-y_i <x, a_i>)) + mu/2 |x|^2"
 
     def draw(self, rng: Random) -> Logistic:
         return draw(rng, self.context, self.dim, rational(self.mu))
@@ -61,6 +59,9 @@ class NewtonSteps(LogisticProblem):
         whole("check.context", self.context, self.dim)  # [I 0] is d x n
         if self.inversion is not None:
             whole("check.inversion", self.inversion, 1, 64)
+
+    def expected(self) -> str:
+        return "holds" if self.inversion is None else OPEN
 
     @property
     def k(self) -> int:

@@ -7,7 +7,7 @@ from random import Random
 from flint import arb, arb_mat, fmpq, fmpq_mat
 
 from icl.checks.giannou.settings import NewtonSteps
-from icl.checks.statement import Measured, setting
+from icl.checks.statement import OPEN, Measured, setting
 from icl.errors import whole
 from icl.theory.giannou.balls import greatest
 from icl.theory.giannou.logistic import minimum, norm, steps_to_minimum
@@ -40,6 +40,10 @@ class Theorem5_1(NewtonSteps):
         super().__post_init__()
         if self.steps is not None:
             whole("check.steps", self.steps, 1, 200)
+
+    def expected(self) -> str:
+        """Errors fall with the width, and must be the smaller the smaller mu is."""
+        return super().expected() if self.steps is None and self.width * self.mu >= 12 else OPEN
 
     def measure(self, m: Measured) -> None:
         mu, rng = rational(self.mu), Random(self.seed)

@@ -52,9 +52,10 @@ class Pcg(Windows):
     tries = 0
 
     def expected(self) -> str:
-        """On short sequences the steps divide by small sums; how short depends on the noise."""
-        variances = {getattr(self, name) for name in VARIANCES}
-        known = self.window == 2 and self.dim == 5 and self.length >= 30 and len(variances) == 1
+        """On short sequences the steps divide by small sums; how short depends on the noise. Of few
+        sequences the medians are not precise."""
+        equal = len({getattr(self, name) for name in VARIANCES}) == 1
+        known = equal and self.window == 2 and self.dim == 5 and self.length >= 30 and self.samples >= 5000
         return "holds" if known else OPEN
 
     def measure(self, m: Measured) -> None:
