@@ -55,8 +55,8 @@ class Pcg(Windows):
         """On short sequences the steps divide by small sums; how short depends on the noise. Of few
         sequences the medians are not precise."""
         equal = len({getattr(self, name) for name in VARIANCES}) == 1
-        known = equal and self.window == 2 and self.dim == 5 and self.length >= 30 and self.samples >= 5000
-        return "holds" if known else OPEN
+        known = equal and self.window == 2 and self.dim == 5 and self.length >= 30
+        return "holds" if known and self.samples >= type(self).samples else OPEN
 
     def measure(self, m: Measured) -> None:
         layer, rng = self.regular_layer(), Random(self.seed)

@@ -27,6 +27,7 @@ ODD = [
     Odd("lds/optimum_s", {"dim": 3, "length": 8, "window": 3}, "fails"),
     Odd("lds/optimum_s", OPEN_NOISE, "fails"),
     Odd("lds/optimum_s", {"dim": 1, "length": 12, "window": 3}, "undecided"),
+    Odd("lds/pcg", {"samples": 320, "setting": "b"}, "undecided"),
     Odd("lds/pcg", {"dim": 3, "samples": 20_000, "seed": 2}),
     Odd("lds/pcg", {"length": 5, "seed": 85, "samples": 5000}, "fails"),  # the first draw has no second step
     Odd("lds/lemma4_1", {"window": 3, "length": 8, "dim": 2}),

@@ -17,6 +17,8 @@ ODD = [
     Odd("lu/nonmonotone", {"tau": 20, "alpha": 300, "dim": 8, "draws": 60}),
     Odd("lu/nonmonotone", {"kappa": 50, "tau": 50, "rho": 0.01, **FEW}, "undecided"),
     Odd("lu/threshold", {"dim": 3}),
+    Odd("lu/threshold", {"draws": 20}, "undecided"),
+    Odd("lu/transition", {"dim": 4, "kappas": [2.0]}, "undecided"),
     Odd("lu/threshold", {"dim": 10, "kappa": 3, "alpha": 1}),
     Odd("lu/transition", {"dim": 2, "rho": 0.5}),
     Odd("lu/transition", {"kappas": [0.3, 1], "seed": 2, "rho": 0.0}),
