@@ -34,11 +34,11 @@ def descend_each(
     """Return each row after the given number of iterations."""
     theta_KV, every = start_KV.clone(), torch.arange(len(start_KV))
     value_K, slope_KV = _with_gradient(risk, theta_KV, every)
-    before_K, pairs = value_K, list[tuple[Tensor, Tensor, Tensor]]()
+    before_K, scale_K, pairs = value_K, torch.ones_like(value_K), list[tuple[Tensor, Tensor, Tensor]]()
     for iteration in follow(range(iterations)):  # type: ignore[attr-defined]
         if iteration <= (1 - LAST) * iterations:
             before_K = value_K
-        direction_KV = _direction(slope_KV, pairs)
+        direction_KV = _direction(slope_KV, pairs, scale_K)
         promised_K = (direction_KV * slope_KV).sum(1)
         up_K = promised_K >= 0
         direction_KV[up_K], promised_K[up_K] = -slope_KV[up_K], -slope_KV[up_K].square().sum(1)
@@ -60,6 +60,8 @@ def descend_each(
                 break
             step_K[left] /= 2
         pairs = [*pairs, _pair(new_KV - theta_KV, new_slope_KV - slope_KV)][-HISTORY:]
+        _, y_KV, rho_K = pairs[-1]  # the latest that counts
+        scale_K = torch.where(rho_K > 0, 1 / (rho_K * y_KV.square().sum(1)), scale_K)
         theta_KV, value_K, slope_KV = new_KV, new_value_K, new_slope_KV
     return Descended(theta_KV, value_K, before_K)
 
@@ -77,17 +79,13 @@ def _pair(step_KV: Tensor, change_KV: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return step_KV, change_KV, torch.where(known_K, 1 / product_K, 0.0)
 
 
-def _direction(slope_KV: Tensor, pairs: list[tuple[Tensor, Tensor, Tensor]]) -> Tensor:
+def _direction(slope_KV: Tensor, pairs: list[tuple[Tensor, Tensor, Tensor]], scale_K: Tensor) -> Tensor:
     """Return the two loops of L-BFGS (Nocedal and Wright, algorithm 7.4), row by row."""
     q_KV, alphas = slope_KV.clone(), []
     for s_KV, y_KV, rho_K in reversed(pairs):
         alpha_K = rho_K * (s_KV * q_KV).sum(1)
         q_KV = q_KV - alpha_K[:, None] * y_KV
         alphas.append(alpha_K)
-    scale_K = torch.ones(len(slope_KV), dtype=slope_KV.dtype)
-    for _, y_KV, rho_K in pairs:  # the latest that counts
-        found_K = 1 / (rho_K * y_KV.square().sum(1))
-        scale_K = torch.where(rho_K > 0, found_K, scale_K)
     q_KV = q_KV * scale_K[:, None]
     for (s_KV, y_KV, rho_K), alpha_K in zip(pairs, reversed(alphas), strict=True):
         beta_K = rho_K * (y_KV * q_KV).sum(1)

@@ -67,6 +67,6 @@ def forward(Z: fmpq_mat, layers: Sequence[Layer], factor: fmpq | None = None) ->
     states = []
     for P, Q in layers:
         context = matrix([[Z[i, j] for j in range(n)] for i in range(Z.nrows())])
-        Z = Z + factor * (P * (context * (context.transpose() * Q * Z)))
+        Z = Z + factor * (P * (context * context.transpose() * Q * Z))
         states.append(Z)
     return states

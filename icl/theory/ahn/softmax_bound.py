@@ -115,7 +115,8 @@ def _share(parts: Iterator[Array], count: int, confidence: float) -> Share:
 
 
 def _above(values_M: Array, quantile: float) -> Array:
-    return np.asarray(values_M.mean(0) + quantile * values_M.std(0) / len(values_M) ** 0.5)
+    mean, square = values_M.mean(0), np.einsum("m...,m...->...", values_M, values_M) / len(values_M)
+    return np.asarray(mean + quantile * (np.maximum(square - mean**2, 0) / len(values_M)) ** 0.5)
 
 
 def most_gain(dim: int, share: Share, most: int) -> float:
