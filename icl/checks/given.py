@@ -15,6 +15,7 @@ from flint import arb, fmpq, fmpq_mat
 
 from icl.checks.statement import Measured, as_float
 from icl.errors import InputError
+from icl.theory.ahn.forward import sparse
 from icl.theory.rationals import dot, identity, largest, matrix
 
 if TYPE_CHECKING:
@@ -98,13 +99,8 @@ class Given:
             raise InputError(f"check.weights: {statement} is about one layer, these have {depth} layers")
         if self.family == "full":
             return self.matrices["P"][0], self.matrices["Q"][0]
-        A, d = self.matrices["A"][0], self.law.dim
-        P, Q = fmpq_mat(d + 1, d + 1), fmpq_mat(d + 1, d + 1)
-        P[d, d] = 1
-        for i in range(d):
-            for j in range(d):
-                Q[i, j] = -A[i, j] if self.family == "sparse_a" else A[i, j]
-        return P, Q
+        A = self.matrices["A"][0]
+        return sparse(-A if self.family == "sparse_a" else A)
 
 
 def distance(x: Sequence[fmpq_mat], stated: Sequence[fmpq_mat]) -> arb:

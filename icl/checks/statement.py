@@ -40,34 +40,26 @@ __all__ = ["QUANTILE", "Blurred", "Measured", "Sample", "Statement", "as_float",
 
 BITS = (64, 128, 256, 512, 1024, 2048, 4096)  # of balls, doubled only while a ball is what leaves it open
 OPEN = "open"  # expected where the true verdict is not known
+SEEN = {"nonzero": (1, -1), "positive": (1,), "negative": (-1,), "not positive": (0, -1),
+        "not negative": (0, 1)}  # signs of a control that is rejected  # fmt: skip
 
 
 class Range(NamedTuple):
-    """The values of a setting: `low` is the least, tries are drawn up to `high`, more than `most` is
-    refused."""
+    """The values of a setting. Tries are drawn from `low` to `high`; more may be asked for, to `most` where
+    given, `beyond` which `beyond` happens. Or it has `choices`, or `draw(rng, share, drawn)`, where `share`
+    grows to 1 and `drawn` are the settings before it."""
 
-    low: Any
-    high: Any
-    most: Any
-    beyond: str
-    choices: tuple[Any, ...]
-    draw: Callable[..., Any] | None
+    low: Any = None
+    high: Any = None
+    most: Any = None
+    beyond: str = ""
+    choices: tuple[Any, ...] = ()
+    draw: Callable[..., Any] | None = None
 
 
-def setting(
-    default: Any,
-    low: Any = None,
-    high: Any = None,
-    *,
-    most: Any = None,
-    beyond: str = "",
-    choices: tuple[Any, ...] = (),
-    draw: Callable[..., Any] | None = None,
-) -> Any:
-    """Declare a setting: whole if its default is, else real. Tries are drawn from `low` to `high`; more
-    may be asked for, to `most` where given, `beyond` which `beyond` happens. Or it has `choices`, or
-    `draw(rng, share, drawn)`, where `share` grows to 1 and `drawn` are the settings before it."""
-    return field(default=default, metadata={"range": Range(low, high, most, beyond, choices, draw)})
+def setting(default: Any, low: Any = None, high: Any = None, **more: Any) -> Any:
+    """Declare a setting: whole if its default is, else real. `low`, `high` and `more` make its Range."""
+    return field(default=default, metadata={"range": Range(low, high, **more)})
 
 
 def ranges(statement: Any) -> dict[str, Range]:
@@ -182,9 +174,7 @@ class Measured:
 
     def __init__(self, bits: int = BITS[0], settings: Mapping[str, Any] | None = None) -> None:
         self.bits, self.settings = bits, settings or {}
-        self.formulas: list[
-            tuple[str, Any, Formula, str]
-        ] = []  # name, value, text, and what is seen as wrong
+        self.formulas: list[tuple[str, Any, Formula, str]] = []  # name, value, text, what is seen as wrong
         self.numbers: dict[str, Number] = {}
         self.required: dict[str, Requirement] = {}
         self.controls: list[Control] = []
@@ -239,9 +229,8 @@ class Measured:
         """Add controls where none is given: each formula with a name or a constant changed by one."""
         for name, value, formula, wants in [] if self.controls else self.formulas:
             wrong = [(about, minus(value, other)) for about, other in formula.beside()]
-            signs = {"positive": (1,), "nonzero": (1, -1)}[wants]
-            seen = [one for one in wrong if sign(one[1]) in signs]
-            unseen = [about for about, other in wrong if sign(other) not in signs]
+            seen = [one for one in wrong if sign(one[1]) in SEEN[wants]]
+            unseen = [about for about, other in wrong if sign(other) not in SEEN[wants]]
             if wrong:
                 about, other = min(seen, key=lambda one: nearest(one[1])) if seen else wrong[0]
                 told = f"{len(seen)} of {len(wrong)} such changes are seen to be wrong"
@@ -295,14 +284,7 @@ class Measured:
             raise ValueError(f"{of}: a control stands after the requirement that it is of")
         missed = {">": "not positive", "<": "not negative"}
         wants = wants or (missed.get(self.required[of].sign, "nonzero") if of else "nonzero")
-        seen = {
-            "nonzero": (1, -1),
-            "not positive": (0, -1),
-            "not negative": (0, 1),
-            "positive": (1,),
-            "negative": (-1,),
-        }[wants]
-        self.controls.append(Control(about, value, of, sign(value) in seen))
+        self.controls.append(Control(about, value, of, sign(value) in SEEN[wants]))
 
     def note(self, text: str) -> None:
         self.notes.append(text)

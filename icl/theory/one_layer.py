@@ -86,6 +86,12 @@ class OneLayer:
                 Q[i, j] = -A[i, j]
         return P, Q
 
+    def step(self, M: fmpq_mat) -> tuple[fmpq, fmpq]:
+        """Return the best step along M and the share of the risk of no step that it leaves."""
+        none, ahead, back = (self.risk_at(s * M) for s in (0, 1, -1))  # the risk is quadratic in the step
+        slope, bend = (back - ahead) / 2, ahead + back - 2 * none
+        return slope / bend, 1 - slope**2 / (2 * bend * none)
+
     def second(self, p: Pair, q: Pair) -> fmpq:
         """Return E[G_p G_q]: given w the tokens are Gaussian with covariance C(w), then over w."""
         (a, b), (c, e) = p, q

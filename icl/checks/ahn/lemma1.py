@@ -56,20 +56,13 @@ class Lemma1(Statement):
         if self.context >= d:
             inverse = second_moment(Z).inv()
             about = "error of the prediction at A = S^-1, S = X X^T / n: a Newton step"
-            m.zero("newton_error", predicted(Z, inverse) - label, about)
-            twice = predicted(Z, 2 * inverse) - label
-            m.control("2 S^-1, the step of the Hessian (1/2n) X X^T as printed", twice, of="newton_error")
-            m.note(
-                "the Hessian of R is (1/n) X X^T; a trained A is one for all prompts: Sigma^-1 is its limit"
-            )
+            steps = [-forward(Z, [sparse(-s * inverse)])[0][d, self.context] - label for s in (1, 2)]
+            m.zero("newton_error", steps[0], about)
+            m.control("2 S^-1, the step of the Hessian (1/2n) X X^T as printed", steps[1], of="newton_error")
+            m.note("the Hessian of R is X X^T / n; a trained A is one for all prompts: Sigma^-1 is its limit")
         m.number("max_error_with_A", error(A) / largest(*labels), "the same by A_l, over the largest label")
         m.note("eq. (8) as printed descends by A_l^T; at all solutions in the paper A_l is symmetric")
         m.note("the proof divides by n twice, and its last entry is y - <w, x>; eq. (9) is correct")
-
-
-def predicted(Z: fmpq_mat, A: fmpq_mat) -> fmpq:
-    """Return the prediction of a layer of eq. (8): minus the query's label."""
-    return -forward(Z, [sparse(-A)])[-1][Z.nrows() - 1, Z.ncols() - 1]
 
 
 def descent(Z: fmpq_mat, steps: Sequence[fmpq_mat]) -> list[fmpq_mat]:

@@ -9,7 +9,7 @@ from flint import fmpq, fmpq_mat
 
 from icl.checks.prompts import Prompts
 from icl.checks.statement import Measured, setting
-from icl.theory.ahn.forward import forward, positive, sparse, tokens
+from icl.theory.ahn.forward import positive, query_label, tokens
 from icl.theory.rationals import identity
 from icl.theory.words import stack_risk
 
@@ -46,7 +46,7 @@ class Lemma4(Prompts):
         Z, _ = tokens(rng, self.dim, self.context)
         inverse = self.sigma.inv()
         a = [fmpq(rng.randint(20, 120), 100 + 100 * self.dim // self.context) for _ in range(self.layers)]
-        on_s, white = [s * inverse for s in a], [s * identity(self.dim) for s in a[:WORDS]]
+        on_s, white = [-s * inverse for s in a], [s * identity(self.dim) for s in a[:WORDS]]
         m.zero("max_error", changes(Z, on_s), "changes of the query's label when two layers are swapped")
         n = self.context
         words = [stack_risk(x, n) - stack_risk(white, n) for x in swaps(white)]
@@ -54,12 +54,13 @@ class Lemma4(Prompts):
         m.zero("words_error", words, about)
         if self.dim == 1:
             longer = [on_s[0] * fmpq(11, 10), *on_s[1:]]
-            m.control("a_0 a tenth larger", label(Z, longer) - label(Z, on_s), of="max_error")
+            moved = query_label(Z, longer) - query_label(Z, on_s)
+            m.control("a_0 a tenth larger", moved, of="max_error")
             risks = [stack_risk(x, n) for x in (white[:2], [white[0] * fmpq(11, 10), white[1]])]
             m.control("a_0 a tenth larger, L = 2", risks[1] - risks[0], of="words_error")
         else:
             tilt = positive(rng, self.dim, self.dim)
-            off = [on_s[0] + tilt, *on_s[1:]]
+            off = [on_s[0] - tilt, *on_s[1:]]
             m.control("A_0 off S, swapped with A_1", changes(Z, off)[0], of="max_error")
             corner = [white[0] + tilt, white[1] + tilt.transpose()]
             change = stack_risk(corner[::-1], n) - stack_risk(corner, n)
@@ -76,11 +77,6 @@ def swaps(A: Sequence[fmpq_mat]) -> list[list[fmpq_mat]]:
     return found
 
 
-def label(Z: fmpq_mat, A: Sequence[fmpq_mat]) -> fmpq:
-    """Return the query's label after layers of eq. (8)."""
-    return forward(Z, [sparse(-x) for x in A])[-1][Z.nrows() - 1, Z.ncols() - 1]
-
-
 def changes(Z: fmpq_mat, A: Sequence[fmpq_mat]) -> list[fmpq]:
-    right = label(Z, A)
-    return [label(Z, swapped) - right for swapped in swaps(A)]
+    right = query_label(Z, A)
+    return [query_label(Z, swapped) - right for swapped in swaps(A)]

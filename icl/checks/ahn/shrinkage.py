@@ -39,10 +39,8 @@ class Shrinkage(Prompts):
         m.positive("growth_with_variance", share(4 * sigma, n) / now - 1, about)
         shorter = now / share(sigma, 2 * n) - 1
         m.control("from 2 n tokens to n", shorter, of="growth_with_variance", wants="positive")
-        inverse = sigma.inv()
-        layer = OneLayer(sigma, n, inverse)
-        none, ahead, back = (layer.risk_at(a * inverse) for a in (0, 1, -1))
-        best = (back - ahead) / (2 * (ahead + back - 2 * none))  # the risk is quadratic in a
+        layer = OneLayer(sigma, n, inverse := sigma.inv())
+        best, _ = layer.step(inverse)
         m.zero("shrinkage", 1 - best, "difference of the best scalar a of A = a Sigma^-1 from 1")
         m.control("a shrinkage that does not depend on d, n / (n + 1)", best - n / (n + 1), of="shrinkage")
         m.number("best", best, "best scalar a of A = a Sigma^-1 at one layer")

@@ -41,23 +41,13 @@ class Theorem1(Prompts):
         gradient, risk = largest(layer.gradient(A)), layer.risk_at(A)
         m.zero("gradient_norm", gradient, "largest entry of the gradient of the risk at eq. (6)")
         m.control("eq. (6) without its trace term", largest(layer.gradient(untraced)), of="gradient_norm")
-        m.zero(
-            "risk_gap",
-            risk - layer.least(),
-            "risk at eq. (6) minus the least of the form that bounds every P and Q",
-        )
-        m.control(
-            "the risk without the trace term minus the least",
-            layer.risk_at(untraced) - layer.least(),
-            of="risk_gap",
-            wants="positive",
-        )
+        about = "risk at eq. (6) minus the least of the form that bounds every P and Q"
+        m.zero("risk_gap", risk - layer.least(), about)
+        above = layer.risk_at(untraced) - layer.least()
+        m.control("the risk without the trace term minus the least", above, of="risk_gap", wants="positive")
         nothing = layer.risk_at(0 * A)  # halfway between (P, Q) and (-P, -Q), which predict the same
-        m.positive(
-            "violation",
-            1 - risk / nothing,
-            "risk halfway from eq. (6) to (-P, -Q) minus the mean of theirs, over tr Sigma: it is not convex",
-        )
+        about = "risk halfway from eq. (6) to (-P, -Q) less the mean of theirs, over tr Sigma: not convex"
+        m.positive("violation", 1 - risk / nothing, about)
         in_Q_alone = nothing - (risk + layer.risk_at(-A)) / 2
         m.control("the same from (P, Q) to (P, -Q)", in_Q_alone, of="violation")
         self._long_context(m, layer)

@@ -97,31 +97,21 @@ class Theorem3(CriticalSet):
         for kappa in CONDITIONS:
             sigma = diagonal([kappa ** (-i / (d - 1)) for i in range(d)])
             layer = OneLayer(sigma, n, sigma.inv())
-            white.append(share_left(layer, sigma.inv()))
-            plain.append(share_left(layer, one))
+            white.append(layer.step(layer.task)[1])
+            plain.append(layer.step(one)[1])
         about = "share of the risk that a step along Sigma^-1 leaves minus (d + 1)/(n + d + 1), by condition"
         m.zero("factor_error", [share - stated for share in white], about)
         m.control("a plain step", plain[1] - stated, of="factor_error")
         growth = [after - before for before, after in pairwise(plain)]
-        m.positive(
-            "least_growth", min(growth), "least growth of the share that a plain step leaves, by condition"
-        )
+        about = "least growth of the share that a plain step leaves, by condition"
+        m.positive("least_growth", min(growth), about)
         m.control("of that along Sigma^-1", white[1] - white[0], of="least_growth")
 
     def compare(self, given: Given) -> Comparison:
         A = whitened(given, "Theorem 3", "sparse_a")["A"]
         if len(A) > MOST_GIVEN:
-            raise InputError(
-                f"check.weights: have {len(A)} layers; Theorem 3 judges at most {MOST_GIVEN}, beyond, the "
-                "words of their risk take minutes"
-            )
+            why = f"Theorem 3 judges at most {MOST_GIVEN}, beyond, the words of their risk take minutes"
+            raise InputError(f"check.weights: have {len(A)} layers; {why}")
         moments = covariance_moments(A[0].nrows(), given.context, 2 * len(A) + 1)
         least = best_polynomial(moments, len(A))[1]
         return Comparison(stack_risk(A, given.context), least, distance_from_s(A))
-
-
-def share_left(layer: OneLayer, M: fmpq_mat) -> fmpq:
-    """Return the least risk of one step along M over that of none: the risk is quadratic in the step."""
-    none, ahead, back = (layer.risk_at(step * M) for step in (0, 1, -1))
-    slope, curvature = (ahead - back) / 2, (ahead + back) / 2 - none
-    return 1 - slope**2 / (4 * curvature * none)

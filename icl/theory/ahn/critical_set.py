@@ -14,7 +14,7 @@ from random import Random
 
 from flint import fmpq, fmpq_mat, fmpq_poly
 
-from icl.theory.ahn.forward import forward, mean_label, positive, second_moment, sparse
+from icl.theory.ahn.forward import mean_label, positive, query_label, second_moment
 from icl.theory.rationals import column, dot, identity, reflection
 
 S = fmpq_poly([0, 1])
@@ -33,10 +33,7 @@ def query_polynomial(a: Sequence[fmpq], beta: Sequence[fmpq] = ()) -> fmpq_poly:
 
 def label(Z: fmpq_mat, a: Sequence[fmpq], b: Sequence[fmpq], inverse: fmpq_mat) -> fmpq:
     """Return the query's label after layers of eq. (11) at A_l = -a_l Sigma^-1, B_l = b_l I, begun at 0."""
-    d = inverse.nrows()
-    matrices = [x * identity(d) for x in b] + [fmpq_mat(d, d)] * (len(a) - len(b))
-    layers = [sparse(-x * inverse, y) for x, y in zip(a, matrices, strict=True)]
-    return forward(Z, layers)[-1][d, Z.ncols() - 1]
+    return query_label(Z, [-x * inverse for x in a], [x * identity(inverse.nrows()) for x in b])
 
 
 def label_by_polynomial(Z: fmpq_mat, a: Sequence[fmpq], b: Sequence[fmpq], inverse: fmpq_mat) -> fmpq:

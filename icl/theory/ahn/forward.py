@@ -1,11 +1,12 @@
 """The forward pass of ahn's eqs. (3) and (4) on one prompt, in rationals. Columns of Z are tokens (x, y)."""
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from random import Random
 
 from flint import fmpq, fmpq_mat
 
-from icl.theory.rationals import column, matrix, rational
+from icl.theory.rationals import column, matrix, rational, unit
 
 Layer = tuple[fmpq_mat, fmpq_mat]
 
@@ -49,8 +50,7 @@ def mean_label(Z: fmpq_mat) -> fmpq_mat:
 def sparse(A: fmpq_mat, B: fmpq_mat | None = None) -> Layer:
     """Return P and Q of eq. (11), or with B = 0."""
     d = A.nrows()
-    P, Q = fmpq_mat(d + 1, d + 1), fmpq_mat(d + 1, d + 1)
-    P[d, d] = 1
+    P, Q = unit(d, d, d + 1), fmpq_mat(d + 1, d + 1)
     for i in range(d):
         for j in range(d):
             Q[i, j] = A[i, j]
@@ -70,3 +70,8 @@ def forward(Z: fmpq_mat, layers: Sequence[Layer], factor: fmpq | None = None) ->
         Z = Z + factor * (P * (context * context.transpose() * Q * Z))
         states.append(Z)
     return states
+
+
+def query_label(Z: fmpq_mat, A: Sequence[fmpq_mat], B: Sequence[fmpq_mat] = ()) -> fmpq:
+    """Return the query's label after layers of eq. (11), where a B is missing of eq. (8)."""
+    return forward(Z, [sparse(*layer) for layer in zip_longest(A, B)])[-1][Z.nrows() - 1, Z.ncols() - 1]
