@@ -17,24 +17,10 @@ from typing import Any, ClassVar, NamedTuple
 from flint import arb, ctx, fmpq
 
 from icl.errors import InputError, one_of, real, whole
+from icl.theory import numbers
 from icl.theory.blurred import Blurred
 from icl.theory.formula import Formula
-from icl.theory.numbers import (
-    QUANTILE,
-    Sample,
-    as_float,
-    each,
-    entries_of,
-    farthest,
-    kind_of,
-    minus,
-    nearest,
-    radii,
-    sign,
-    some_of,
-    text,
-    written,
-)  # fmt: skip
+from icl.theory.numbers import QUANTILE, Sample, as_float, entries_of, minus, sign, text
 
 __all__ = ["QUANTILE", "Blurred", "Measured", "Sample", "Statement", "as_float", "setting", "sign", "text"]
 
@@ -185,9 +171,9 @@ class Measured:
         """Require 0, of each entry of a list. A ball or sample around 0 agrees if it reaches less far
         than the control, or than `within`."""
         self.number(name, value, about, searched=searched)
-        signs = [sign(entry) for entry in some_of(name, value)]
+        signs = [sign(entry) for entry in numbers.some_of(name, value)]
         truth = False if any(s in (1, -1) for s in signs) else None if None in signs else True
-        reach = [farthest(entry) for entry in entries_of(value)]
+        reach = [numbers.farthest(entry) for entry in entries_of(value)]
         limit = None if None in reach else max(r for r in reach if r is not None)
         if truth is None and within is not None and limit is not None and limit < within:
             truth = True
@@ -232,7 +218,7 @@ class Measured:
             seen = [one for one in wrong if sign(one[1]) in SEEN[wants]]
             unseen = [about for about, other in wrong if sign(other) not in SEEN[wants]]
             if wrong:
-                about, other = min(seen, key=lambda one: nearest(one[1])) if seen else wrong[0]
+                about, other = min(seen, key=lambda one: numbers.nearest(one[1])) if seen else wrong[0]
                 told = f"{len(seen)} of {len(wrong)} such changes are seen to be wrong"
                 told += f", not {', '.join(unseen)}" if unseen else ""
                 self.control(f"{formula.text} with {about}; {told}", other, of=name, wants=wants)
@@ -258,7 +244,7 @@ class Measured:
 
     def _compare(self, name: str, value: Any, limit: Any, about: str, wanted: str, searched: bool) -> None:
         self.number(name, value, about, searched=searched)
-        signs = [sign(minus(entry, limit)) for entry in some_of(name, value)]
+        signs = [sign(minus(entry, limit)) for entry in numbers.some_of(name, value)]
         right = 1 if wanted == ">" else -1
         truth = False if any(s in (0, -right) for s in signs) else None if None in signs else True
         self.required[name] = Requirement(wanted, truth, limit)
@@ -272,7 +258,7 @@ class Measured:
 
     def number(self, name: str, value: Any, about: str, *, searched: bool = False) -> None:
         """Show a number, or a list of them, that decides nothing. `searched`: another may be better."""
-        kinds = {kind_of(entry) for entry in entries_of(value)}
+        kinds = {numbers.kind_of(entry) for entry in entries_of(value)}
         kind = next((k for k in ("sampled", "ball", "exact") if k in kinds), "exact")
         self._add(name, Number(value, about, "searched" if searched else kind))
 
@@ -343,21 +329,18 @@ class Measured:
 
     @property
     def decides(self) -> str:
-        """Return the requirement that the verdict rests on: the first that fails, or is open, or the
-        first."""
+        """Return the requirement that the verdict rests on: the first that fails, is open, or holds."""
         truths = self.truths
-        return next(
-            (name for wanted in (False, None) for name in truths if truths[name] is wanted),
-            next(iter(truths), ""),
-        )
+        ranked = [name for wanted in (False, None, True) for name in truths if truths[name] is wanted]
+        return ranked[0] if ranked else ""
 
     def document(self) -> dict[str, Any]:
         """Return the part of a check's document that is measured."""
         measured: dict[str, Any] = {}
         for name, number in self.numbers.items():
-            measured[name] = each(number.value, as_float)
+            measured[name] = numbers.each(number.value, as_float)
             if number.kind == "sampled":
-                measured[f"{name}_stderr"] = each(
+                measured[f"{name}_stderr"] = numbers.each(
                     number.value, lambda e: e.stderr if isinstance(e, Sample) else 0.0
                 )
         shown = next((c for c in self.controls if not c.rejected), next(iter(self.controls), None))
@@ -369,15 +352,17 @@ class Measured:
         return {
             "verdict": self.verdict,
             "measured": measured,
-            "exact": {name: e for name, n in self.numbers.items() if (e := written(n.value)) is not None},
+            "exact": {
+                name: e for name, n in self.numbers.items() if (e := numbers.written(n.value)) is not None
+            },
             "kinds": {name: number.kind for name, number in self.numbers.items()},
-            "radii": {n: float(max(radii(k.value))) for n, k in self.numbers.items() if k.kind == "ball"},
+            "radii": {
+                n: float(max(numbers.radii(k.value))) for n, k in self.numbers.items() if k.kind == "ball"
+            },
             "meanings": {name: number.about for name, number in self.numbers.items()},
             "bounds": required,
             "bound": {"of": of, "source": "", **required.get(of, {"direction": "=", "value": 0.0})},
-            "control": _control(shown)
-            if shown
-            else {"description": "none", "measured": None, "rejected": False},
+            "control": _control(shown or Control("none", None, "", rejected=False)),
             "controls": [_control(control) for control in self.controls],
             "bits": self.bits if any(n.kind == "ball" for n in self.numbers.values()) else None,
             "notes": [*(f"undecided: {reason}." for reason in self.reasons), *self.notes],
@@ -391,13 +376,13 @@ class Measured:
     def _seen(self, name: str) -> fmpq:
         """Return the least deviation from 0 that the controls of a requirement show to be seen."""
         own = [c for c in self.controls if c.of == name] or [c for c in self.controls if not c.of]
-        return min((nearest(c.value) for c in own or self.controls if c.rejected), default=fmpq(0))
+        return min((numbers.nearest(c.value) for c in own or self.controls if c.rejected), default=fmpq(0))
 
 
 def _control(control: Control) -> dict[str, Any]:
     return {
         "description": control.about,
         "measured": as_float(control.value),
-        "exact": written(control.value),
+        "exact": numbers.written(control.value),
         "rejected": control.rejected,
     }

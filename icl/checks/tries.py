@@ -41,11 +41,9 @@ def _draw(rng: Random, share: float, declared: Range, asked: Any, drawn: Mapping
     top = low * (high / low) ** share if wide else low + share * (high - low)
     if isinstance(low, int) and isinstance(high, int):
         top = max(low, round(top))
-        return (
-            min(top, round(math.exp(rng.uniform(math.log(low), math.log(top + 1)))))
-            if wide
-            else rng.randint(low, top)
-        )
+        if not wide:
+            return rng.randint(low, top)
+        return min(top, round(math.exp(rng.uniform(math.log(low), math.log(top + 1)))))
     value = math.exp(rng.uniform(math.log(low), math.log(top))) if wide else rng.uniform(low, top)
     return float(f"{value:.3g}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -25,6 +25,12 @@ class Sample:
     def of(cls, values: Any) -> Sample:
         """Return that of an array of independent draws."""
         return cls(float(values.mean()), float(values.std(ddof=1)) / len(values) ** 0.5)
+
+    @classmethod
+    def share(cls, reach: Sequence[bool]) -> Sample:
+        """Return a share, its standard error that of one more of either kind, so that none is 0."""
+        count, one_more = len(reach), (sum(reach) + 1) / (len(reach) + 2)
+        return cls(sum(reach) / count, (one_more * (1 - one_more) / count) ** 0.5)
 
     @classmethod
     def median(cls, values: Any) -> Sample:

@@ -78,7 +78,9 @@ class Conditioning(Prompts):
         m.positive("least_beta", min(steps), "least step a_l b_l of the covariates there", searched=True)
         m.zero("token_error", self.error(a, b, beta), "covariates after attention minus the stated step")
         m.control("with b_l for a_l b_l", self.error(a, b, b), of="token_error")
-        m.number("median_condition_by_layer", list(map(median, shown)), "median condition number of X_l")
+        m.number(
+            "median_condition_by_layer", list(map(Sample.median, shown)), "median condition number of X_l"
+        )
         shares = {f"{one.risk:.6g}": improved(conditions(one.beta_L, s_BD)) for one in minima}
         m.number("share_of_prompts_by_risk", shares, "the same share at every local minimum, by its risk")
         m.note("observation 1 omits 1/n and, where Sigma is not I, Sigma^-1 inside X_k^T X_k")
@@ -97,12 +99,6 @@ class Conditioning(Prompts):
 
 
 def improved(shown: Sequence[np.ndarray]) -> Sample:
-    """Return the least share over layers, with the standard error of a fair coin: no share has a larger."""
-    share = min(float(np.mean(after_B < before_B)) for before_B, after_B in pairwise(shown))
-    return Sample(share, 0.5 / len(shown[0]) ** 0.5)
-
-
-def median(values_B: np.ndarray) -> Sample:
-    """Return the median, and half of what lies between the ranks one standard error to either side."""
-    low, middle, high = np.quantile(values_B, 0.5 + np.array([-0.5, 0, 0.5]) / len(values_B) ** 0.5)
-    return Sample(float(middle), float(high - low) / 2)
+    """Return the least share over layers."""
+    shares = [Sample.share((after_B < before_B).tolist()) for before_B, after_B in pairwise(shown)]
+    return min(shares, key=lambda share: share.mean)

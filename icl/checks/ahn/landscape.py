@@ -96,7 +96,7 @@ class Landscape(Statement):
             for at, done, end in zip(at_best, converged, ends, strict=True)
         ]
         of_size, may = ([each[i::sizes] for i in range(sizes)] for each in (at_best, may_reach))
-        share = min(map(share_of, may), key=lambda one: one.mean + QUANTILE * one.stderr)
+        share = min(map(Sample.share, may), key=lambda one: one.mean + QUANTILE * one.stderr)
         about = "share of starts at the least known risk or not converged, at the worst initial scale"
         m.above("share_possible", share, fmpq(1, 2), about)
         if m.truths["share_possible"] is not False:
@@ -123,12 +123,6 @@ class Landscape(Statement):
         m.number("at_best_by_init_std", list(map(sum, of_size)), about)
         m.number("starts_by_init_std", list(map(len, of_size)), "number of starts, by initial scale")
         m.note("The paper trains with Adam, on plain prompts: `icl figure figure=ahn/fig3 scale=paper`")
-
-
-def share_of(reach: Sequence[bool]) -> Sample:
-    """Return a share with its standard error, of one more of either kind, so that none is 0."""
-    count, one_more = len(reach), (sum(reach) + 1) / (len(reach) + 2)
-    return Sample(sum(reach) / count, (one_more * (1 - one_more) / count) ** 0.5)
 
 
 def _named(risk: float, known: Sequence[float]) -> str:

@@ -47,11 +47,9 @@ class Lemma5(Statement):
         off = form_error(Z, begun, printed)
         m.zero("form_error", off, "squared error minus its trace form at eq. (11)")
         m.control("P and Q with a last column of Q", form_error(Z, begun, full), of="form_error")
-        x, context, query = lemma6(Z, begun, printed)
-        m.zero("lemma6_x", x, "largest change of a covariate when the query starts with its label")
-        m.zero("lemma6_context_labels", context, "largest change of a context label then")
-        m.zero("lemma6_query_label", query, "change of the query's label then, minus that label")
-        m.control("its change minus 0", query + label, of="lemma6_query_label")
+        about = "changes by a query that begins at its label: of x, of context labels, of its own less itself"
+        m.zero("lemma6", lemma6(Z, begun, printed), about)
+        m.control("that of its own", lemma6(Z, begun, printed)[-1] + label, of="lemma6")
         errors = [form_error(Z, begun, outside), *lemma6(Z, begun, outside)]
         about = "the same four at any P and Q with a zero last column of Q"
         m.zero("max_error_outside_11", errors, about)

@@ -9,8 +9,6 @@ are the entries (u, v) and (v, u), `symmetric` and `antisymmetric` those of (v, 
 M matrices, the A's and then the B's, L layers, B prompts, D covariates, V scalars, X directions of a block.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,52 +18,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
-from icl.checks.statement import Sample
-from icl.models.gram import sparse_expected_risk
-from icl.stats import stratified_error
-from icl.tasks.tilted import draw_tilted, inflations_for
+from icl.models.ahn.random_starts import WeightedPrompts
 from icl.theory.ahn.invariant_risk import PolynomialMinimum
 
 Array = NDArray[np.float64]
-
-BLOCK = 20_000  # prompts at a time
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedPrompts:
-    """Prompts that show the risk's tail, with their weights."""
-
-    S_1DDB: Tensor
-    weight_B: Tensor
-    components: int
-
-    @classmethod
-    def draw(
-        cls, rng: np.random.Generator, dim: int, context: int, layers: int, count: int
-    ) -> WeightedPrompts:
-        inflations = inflations_for(3**layers - 1, context, dim)
-        W_BDD, weight_B = draw_tilted(rng, context, dim, count, inflations)
-        S_1DDB = torch.from_numpy(W_BDD).movedim(0, -1).contiguous()[None]
-        return cls(S_1DDB, torch.from_numpy(weight_B), len(inflations))
-
-    def terms(self, M_MDD: Tensor) -> Tensor:
-        """(B,), whose mean is the risk."""
-        layers, white_1DD = (len(M_MDD) + 1) // 2, torch.eye(M_MDD.shape[-1], dtype=torch.float64)[None]
-        A_1LDD, B_1LDD = M_MDD[None, :layers], M_MDD[None, layers:]
-        parts = [
-            sparse_expected_risk(A_1LDD, B_1LDD, S_1DDB, white_1DD, white_1DD)[0]
-            for S_1DDB in self.S_1DDB.split(BLOCK, -1)
-        ]
-        return self.weight_B * torch.cat(parts)
-
-    def mean(self, terms_B: Tensor) -> Sample:
-        return Sample(float(terms_B.mean()), stratified_error(terms_B.numpy(), self.components))
-
-    def along(self, ends: Sequence[Tensor], apart: float) -> tuple[Sample, Sample]:
-        """Return the risk halfway between two points and its derivative from the second to the first, where
-        a parameter differs by `apart`: the differences are those of each prompt."""
-        first_B, second_B = map(self.terms, ends)
-        return self.mean((first_B + second_B) / 2), self.mean((first_B - second_B) / apart)
 
 
 @dataclass(frozen=True, eq=False)

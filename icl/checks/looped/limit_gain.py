@@ -24,9 +24,6 @@ class LimitGain(Plane):
         r" = \min_\beta \frac{\mathbb{E} \|(X + \beta J)^L\|_F^2}{\mathbb{E} \|X^L\|_F^2} < 1"
     )
 
-    def expected(self) -> str:
-        return "holds"
-
     def measure(self, m: Measured) -> None:
         (turn, share), poly = best_turn(self.layers), in_alpha(self.layers)
         m.positive("gain", 1 - share, "limit of the share of the best scalar's risk that is saved")

@@ -35,9 +35,6 @@ class Rates(Statement):
         super().__post_init__()
         self.speed = real("check.speed", self.speed, 0, open_low=True)
 
-    def expected(self) -> str:
-        return "holds"
-
     def measure(self, m: Measured) -> None:
         L, d, turned = self.layers, self.dim, gaussian_turn(self.layers)
         moments = [goe_moment((k,)) for k in range(2 * L + 1)]

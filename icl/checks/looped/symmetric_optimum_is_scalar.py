@@ -29,9 +29,6 @@ class SymmetricOptimumIsScalar(Looped):
         r"f(A) \ge \mathbb{E}\, \mathrm{tr} (I - G^{1/2} A G^{1/2})^{2L} \ge f(\tfrac{\mathrm{tr} A}{d} I)"
     )
 
-    def expected(self) -> str:
-        return "holds"
-
     def measure(self, m: Measured) -> None:
         step, least = self.steps.optimum
         (_, along_k), (whole, along_h) = self.steps.curvatures(-1), self.steps.curvatures(1)

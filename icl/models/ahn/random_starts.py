@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +25,43 @@ from icl.stats import stratified_error
 from icl.tasks import LinearRegressionLaw
 from icl.tasks.tilted import draw_tilted, inflations_for
 from icl.theory.ahn.invariant_risk import InvariantRisk, PolynomialMinimum
+from icl.theory.numbers import Sample
 
+BLOCK = 20_000  # prompts at a time
 ROUGH, ROUGH_ITERATIONS = 3, 100  # first a third of the prompts, which saves half of the time
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedPrompts:
+    """Prompts that show the risk's tail, with their weights."""
+
+    S_1DDB: Tensor
+    weight_B: Tensor
+    components: int
+
+    @classmethod
+    def draw(
+        cls, rng: np.random.Generator, dim: int, context: int, layers: int, count: int
+    ) -> WeightedPrompts:
+        inflations = inflations_for(3**layers - 1, context, dim)
+        W_BDD, weight_B = draw_tilted(rng, context, dim, count, inflations)
+        S_1DDB = torch.from_numpy(W_BDD).movedim(0, -1).contiguous()[None]
+        return cls(S_1DDB, torch.from_numpy(weight_B), len(inflations))
+
+    def terms(self, M_MDD: Tensor) -> Tensor:
+        """(B,), whose mean is the risk."""
+        A_1LDD, B_1LDD = M_MDD[None].tensor_split([(len(M_MDD) + 1) // 2], 1)
+        parts = [_risks(A_1LDD, B_1LDD, S_1DDB)[0] for S_1DDB in self.S_1DDB.split(BLOCK, -1)]
+        return self.weight_B * torch.cat(parts)
+
+    def mean(self, terms_B: Tensor) -> Sample:
+        return Sample(float(terms_B.mean()), stratified_error(terms_B.numpy(), self.components))
+
+    def along(self, ends: Sequence[Tensor], apart: float) -> tuple[Sample, Sample]:
+        """Return the risk halfway between two points and its derivative from the second to the first, where
+        a parameter differs by `apart`: the differences are those of each prompt."""
+        first_B, second_B = map(self.terms, ends)
+        return self.mean((first_B + second_B) / 2), self.mean((first_B - second_B) / apart)
 
 
 class Trained(NamedTuple):
@@ -58,16 +92,11 @@ class RandomStarts:
     iterations: int
     seed: int
 
-    @cached_property
-    def inflations(self) -> Sequence[float]:
-        return inflations_for(3**self.layers - 1, self.law.context_R[0], self.law.dim)
-
     def train(self) -> list[Trained]:
         """Train every start, on prompts of its own."""
-        W_KBDD, weight_KB = (
-            torch.stack(parts) for parts in zip(*map(self._prompts, range(self.starts)), strict=True)
-        )
-        S_KDDB = W_KBDD.movedim(1, -1).contiguous()
+        drawn = [self.prompts_of("train", k, self.prompts) for k in range(self.starts)]
+        S_KDDB = torch.cat([prompts.S_1DDB for prompts in drawn])
+        weight_KB = torch.stack([prompts.weight_B for prompts in drawn])
 
         def risk_on(prompts: int) -> Risk:
             mean_risk = _through_the_kernel(_mean_risk)
@@ -94,26 +123,18 @@ class RandomStarts:
         A_LDD, B_LDD = (self.init_stds[k % len(self.init_stds)] * normal_MDD).tensor_split([self.layers])
         return torch.cat(whitened((A_LDD, B_LDD), self.law)).flatten()  # type: ignore[arg-type]
 
-    def _prompts(self, k: int) -> tuple[Tensor, Tensor]:
-        rng = generator(self.seed, "train", k)
-        W_BDD, weight_B = draw_tilted(rng, self.law.context_R[0], self.law.dim, self.prompts, self.inflations)
-        return torch.from_numpy(W_BDD), torch.from_numpy(weight_B)
+    def prompts_of(self, role: str, k: int, count: int) -> WeightedPrompts:
+        rng = generator(self.seed, role, k)
+        return WeightedPrompts.draw(rng, self.law.dim, self.law.context_R[0], self.layers, count)
 
     def matrices(self, theta_KV: Tensor) -> tuple[Tensor, Tensor]:
         theta_KMDD = theta_KV.view(len(theta_KV), 2 * self.layers - 1, self.law.dim, self.law.dim)
         return theta_KMDD[:, : self.layers], theta_KMDD[:, self.layers :]
 
     def end(self, k: int, A_LDD: Tensor, B_LDD: Tensor, samples: int) -> End:
-        W_BDD, weight_B = draw_tilted(
-            generator(self.seed, "eval", k), self.law.context_R[0], self.law.dim, samples, self.inflations
-        )
-        S_1DDB = torch.from_numpy(W_BDD).movedim(0, -1).contiguous()[None]
-        terms_B = weight_B * _risks(A_LDD[None], B_LDD[None], S_1DDB)[0].numpy()
-        return End(
-            float(terms_B.mean()),
-            stratified_error(terms_B, len(self.inflations)),
-            self.minimum_below(A_LDD, B_LDD),
-        )
+        prompts = self.prompts_of("eval", k, samples)
+        risk = prompts.mean(prompts.terms(torch.cat([A_LDD, B_LDD])))
+        return End(risk.mean, risk.stderr, self.minimum_below(A_LDD, B_LDD))
 
     def minimum_below(self, A_LDD: Tensor, B_LDD: Tensor) -> float:
         """Exact risk of the local minimum on S below the projection of these whitened weights."""

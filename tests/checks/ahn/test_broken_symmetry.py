@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from icl.checks.ahn.odd_direction import OddDirection, WeightedPrompts
+from icl.checks.ahn.odd_direction import OddDirection
+from icl.models.ahn.random_starts import WeightedPrompts
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.theory.plane_rule import plane_rule
 

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from icl.checks.ahn.conditioning import Conditioning, median
+from icl.checks.ahn.conditioning import Conditioning
 from icl.theory.ahn.invariant_risk import conditions
+from icl.theory.numbers import Sample
 
 
 def test_conditions_are_those_of_covariates_that_move():
@@ -22,6 +23,6 @@ def test_at_the_best_point_most_prompts_become_worse():
 
 def test_the_error_of_a_median_is_that_of_repeats():
     rng = np.random.default_rng(0)
-    drawn = [median(rng.standard_exponential(1000)) for _ in range(400)]
+    drawn = [Sample.median(rng.standard_exponential(1000)) for _ in range(400)]
     assert np.mean([m.mean for m in drawn]) == pytest.approx(np.log(2), abs=0.005)
     assert np.std([m.mean for m in drawn]) == pytest.approx(np.mean([m.stderr for m in drawn]), rel=0.15)

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from icl.checks.ahn import landscape
-from icl.checks.ahn.landscape import Landscape, share_of
+from icl.checks.ahn.landscape import Landscape
 from icl.checks.statement import Sample
 from icl.models.ahn import random_starts
 from icl.models.ahn.descent import Descended
@@ -95,6 +95,6 @@ def test_starts_are_normal_in_the_papers_coordinates(size):
 
 
 def test_a_share_of_none_has_an_error_too():
-    none, half = share_of([False] * 24), share_of([True, False] * 12)
+    none, half = Sample.share([False] * 24), Sample.share([True, False] * 12)
     assert none.mean == 0 and 0.03 < none.stderr < 0.05
     assert half == Sample(0.5, (0.25 / 24) ** 0.5)
