@@ -15,7 +15,7 @@ from flint import arb, fmpq, fmpq_mat
 
 from icl.checks.statement import Measured, as_float
 from icl.errors import InputError
-from icl.theory.ahn.forward import sparse
+from icl.theory.one_layer import sparse
 from icl.theory.rationals import dot, identity, largest, matrix
 
 if TYPE_CHECKING:

@@ -79,12 +79,7 @@ class OneLayer:
 
     def optimum(self) -> tuple[fmpq_mat, fmpq_mat]:
         """Return P and Q of the least risk."""
-        A, d = self.label_form.solve(self.sigma * self.task), self.d
-        P, Q = unit(d, d, d + 1), fmpq_mat(d + 1, d + 1)
-        for i in range(d):
-            for j in range(d):
-                Q[i, j] = -A[i, j]
-        return P, Q
+        return sparse(-self.label_form.solve(self.sigma * self.task))
 
     def step(self, M: fmpq_mat) -> tuple[fmpq, fmpq]:
         """Return the best step along M and the share of the risk of no step that it leaves."""
@@ -113,6 +108,18 @@ class OneLayer:
         if labels == (2, 2):
             return self.label**2 + 2 * self.label_square
         return ZERO  # odd in w
+
+
+def sparse(A: fmpq_mat, B: fmpq_mat | None = None) -> tuple[fmpq_mat, fmpq_mat]:
+    """Return P and Q of ahn's eq. (11), or with B = 0."""
+    d = A.nrows()
+    P, Q = unit(d, d, d + 1), fmpq_mat(d + 1, d + 1)
+    for i in range(d):
+        for j in range(d):
+            Q[i, j] = A[i, j]
+            if B is not None:
+                P[i, j] = B[i, j]
+    return P, Q
 
 
 def products(P: fmpq_mat, Q: fmpq_mat) -> list[fmpq_mat]:

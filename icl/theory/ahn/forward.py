@@ -6,7 +6,8 @@ from random import Random
 
 from flint import fmpq, fmpq_mat
 
-from icl.theory.rationals import column, matrix, rational, unit
+from icl.theory.one_layer import sparse as sparse
+from icl.theory.rationals import column, matrix, rational
 
 Layer = tuple[fmpq_mat, fmpq_mat]
 
@@ -45,18 +46,6 @@ def mean_label(Z: fmpq_mat) -> fmpq_mat:
     """Return X y / n."""
     n = Z.ncols() - 1
     return examples(Z) * column(Z[Z.nrows() - 1, j] for j in range(n)) / n
-
-
-def sparse(A: fmpq_mat, B: fmpq_mat | None = None) -> Layer:
-    """Return P and Q of eq. (11), or with B = 0."""
-    d = A.nrows()
-    P, Q = unit(d, d, d + 1), fmpq_mat(d + 1, d + 1)
-    for i in range(d):
-        for j in range(d):
-            Q[i, j] = A[i, j]
-            if B is not None:
-                P[i, j] = B[i, j]
-    return P, Q
 
 
 def forward(Z: fmpq_mat, layers: Sequence[Layer], factor: fmpq | None = None) -> list[fmpq_mat]:
