@@ -6,7 +6,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ROWS = {  # what each room has today; beside it where it is going
-    "icl/theory": 6555,  # 6600
+    "icl/theory": 6551,  # 6600
     "icl/checks": 7166,  # 7000
     "icl/figures + icl/experiments": 7592,  # 7600
     "icl/tasks + icl/models + icl/algorithms": 6348,  # 6400
@@ -15,7 +15,7 @@ ROWS = {  # what each room has today; beside it where it is going
     "icl/runs": 1462,
     "icl/config + icl/jobs + icl/cli": 4849,  # 3700
     "icl/loggers + icl/levels + icl/report + icl/*.py": 2810,  # 2500
-    "icl": 40770,  # 39300
+    "icl": 40766,  # 39300
     "web": 489,
     "hydra_plugins + scripts": 527,
     "tests": 20776,  # 19500
