@@ -5,17 +5,12 @@ import pytest
 import torch
 from scipy.optimize import minimize_scalar
 
-from icl.algorithms import (
-    Contexts,
-    Steps,
-    search_gd,
-)
+from icl.algorithms import Contexts, Steps, search_gd
 from icl.algorithms.step_search import _gd, _reduce
 from icl.models.batched import batch_last
 from icl.models.gram import sparse_expected_risk
 from icl.random import generator
 from icl.tasks import LinearRegression
-from icl.tasks.expected_traces import sparse_a_risk
 from icl.theory.ahn.invariant_risk import InvariantRisk
 
 SEEDS = [0, 1]
@@ -82,28 +77,6 @@ def test_preconditioned_steps_against_the_exact_optimum(layers, context):
         assert len(set(eta_L.tolist())) == 1
         assert risk * (1 - 1e-12) <= exact.value(eta_L.tolist()) < 1.005 * risk
         assert float(eta_L[0]) == pytest.approx(eta, rel=0.05)
-
-
-@pytest.mark.parametrize(("layers", "per_step"), [(1, True), (2, False), (3, True)])
-def test_plain_steps_against_the_exact_risk_off_s(layers, per_step):
-    """Descend from the found point on the exact risk of icl.tasks.expected_traces, and gain next to
-    nothing."""
-    law, contexts = draw(10_000)
-    found = search_gd(contexts, layers, per_step=per_step)
-    Sigma, eye = law.Sigma_RDD[0], torch.eye(5).double()
-
-    def exact(theta):
-        A_LDD = theta.expand(layers)[:, None, None] * eye
-        return sparse_a_risk(A_LDD, Sigma, law.Sigma_w_RDD[0], 20)
-
-    start = found.eta_RL[0] if per_step else found.eta_RL[0, :1]
-    hessian = torch.autograd.functional.hessian(exact, start)
-    gradient = torch.autograd.functional.jacobian(exact, start)
-    assert float(torch.linalg.eigvalsh(hessian).min()) > 0
-    newton = torch.linalg.solve(hessian, gradient)
-    assert float(gradient @ newton) < 2e-3 * float(exact(start))
-    assert float((newton / start).abs().max()) < 0.05
-    assert float(exact(start)) == pytest.approx(float(found.risk_R[0]), rel=0.03)
 
 
 def test_shared_steps():

@@ -258,16 +258,6 @@ def test_matrices_of_more_than_64_rows_or_columns(rows, inner, columns, dtype):
         agree(risk, weights, {"S": drawn(2, inner, inner, 18)}, EXACT[dtype], **names)
 
 
-@pytest.mark.parametrize("mask", [False, True])
-def test_giannous_published_size(mask):
-    """Compare at d = 10, width 64 and four heads of rank 16: their keys and queries are 128 columns."""
-    family = LSA(10, 2, heads=4, width=64, rank=16, mask=mask, read_in=0.14, init_std=0.05)
-    family.initialise([0], torch.float32)
-    law = ConditionedRegression(10, 50, constant=True).law([0])
-    estimator = make_estimator("expected" if mask else "sampled", LinearTransformer(family), law)
-    of_family(estimator, family, 17, torch.float32, [0])
-
-
 def test_matrices_beyond_the_limit_are_refused():
     weights, prompts = {"A": torch.ones(1, 129, 2)}, {"S": torch.ones(1, 2, 2, 3)}
     with pytest.raises(NotRecordable, match="a matrix with more than 128 rows or columns"):

@@ -35,17 +35,6 @@ def test_without_maps_the_matrices_themselves_are_trained():
     assert all(coordinates.parameters_of(family.matrices())[k] is v for k, v in family.matrices().items())
 
 
-def test_on_s_white_weights_are_multiples_of_the_identity():
-    family = SparseAB(3, 2)
-    inverse_R1DD = torch.linalg.inv(LAW.Sigma_RDD)[:, None]
-    identity_DD = torch.eye(3).double().expand(2, 1, -1, -1)
-    family.load({"A": torch.cat([-inverse_R1DD, -2 * inverse_R1DD], 1), "B": 0.3 * identity_DD})
-    maps = WHITENED.maps(LinearTransformer(family), LAW)
-    parameters = Coordinates(maps, torch.float64).parameters_of(family.matrices())
-    torch.testing.assert_close(parameters["A"][:, 1].data, -2 * identity_DD[:, 0], rtol=0, atol=1e-12)
-    torch.testing.assert_close(parameters["B"].data, 0.3 * identity_DD, rtol=0, atol=1e-12)
-
-
 def test_models_without_such_coordinates_are_refused():
     with pytest.raises(InputError, match=r"train\.coordinates=whitened: not with .*Full; use plain"):
         WHITENED.maps(LinearTransformer(Full(3, 2)), LAW)

@@ -6,12 +6,7 @@ import pytest
 import torch
 
 from icl.errors import InputError
-from icl.models import (
-    LinearTransformer,
-    SparseA,
-    SparseAB,
-    gram,
-)
+from icl.models import LinearTransformer, SparseA, SparseAB, gram
 from icl.models.batched import batch_last
 from icl.tasks import LinearRegression
 from tests.streams import streams

@@ -1,11 +1,8 @@
 """Tests of the law against its moments, Gram matrices against tokens, integrated against sampled risks."""
 
 import numpy as np
-import pytest
 import torch
 
-from icl.errors import InputError
-from icl.models import LinearTransformer, SparseA
 from icl.random import generator
 from icl.tasks import ConditionedRegression
 from tests.streams import streams
@@ -40,8 +37,3 @@ def test_a_stage_cuts_w_alone():
     w = torch.linalg.lstsq(x, y[..., None]).solution[..., 0]
     assert (w[..., 2].abs() < 1e-10).all() and (w[..., :2].abs() > 1e-4).all()
     assert (x[..., 2].abs().amax(-1) > 1e-3).all()
-
-
-def test_a_mask_needs_the_model_that_has_it():
-    with pytest.raises(InputError, match="only model=lsa"):
-        law(constant=True).estimators(LinearTransformer(SparseA(3, 1)))

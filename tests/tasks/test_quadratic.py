@@ -7,12 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from icl.checks.statement import as_float
-from icl.tasks.quadratic import (
-    LabelMoments,
-    QuadraticRisk,
-    SymmetricSpace,
-    second_gram,
-)
+from icl.tasks.quadratic import LabelMoments, QuadraticRisk, SymmetricSpace, second_gram
 from icl.theory.one_layer import OneLayer
 from icl.theory.rationals import matrix
 from tests.theory.drawing import covariance, draw, eye

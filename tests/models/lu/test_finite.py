@@ -1,23 +1,12 @@
-"""Tests of the exact risk at any size: tokens, the risk of icl's attention, the limit of infinite prompts."""
+"""Tests of the exact risk at any size: the mean over tokens, the limit of infinite prompts."""
 
 import numpy as np
 import pytest
 
-import icl
 from icl.models.lu.finite import FiniteRisk, TaskMoments
 from icl.theory.lu.finite import risk_of_tokens
 from icl.theory.lu.limits import plotted
 from icl.theory.rationals import matrix, rational
-
-
-@pytest.mark.parametrize(("dim", "examples"), [(1, 1), (2, 3), (3, 40)])
-def test_gaussian_tasks_without_noise_have_the_risk_of_the_same_attention_layer(dim, examples):
-    Gamma_DH = np.random.default_rng(1).standard_normal((dim, dim + 1))
-    P, Q = np.zeros((2, dim + 1, dim + 1))
-    P[-1, -1] = 1
-    Q[:, :dim] = -Gamma_DH.T * np.array([*[dim] * dim, 1])[:, None]  # read out with a minus sign
-    layer = icl.exact_risk(P, Q, context=examples, covariance=(np.eye(dim) / dim).tolist())
-    assert FiniteRisk(TaskMoments.new(dim, 0, "gaussian"), examples).risk(Gamma_DH) == pytest.approx(layer)
 
 
 @pytest.mark.parametrize("law", ["sphere", "gaussian", None])
