@@ -143,7 +143,6 @@ GIANNOU = [  # with settings
     ("fig10", {}, "surfaces", both(put("largest_h", -0.02), put("largest_h_own", 0.0)), {2: HOLDS, 3: FAILS}),
     ("fig10", {}, "surfaces", put("largest_slope", 0.02), {0: FAILS}),
 ]  # fmt: skip
-LAST = np.s_[..., -1]
 LDS = [
     ("fig1", "AR2_exact", scaled("risk_RS", 1.03, np.s_[1, -1]), {0: FAILS}),
     ("fig1", "AR2_exact", put("risk_RS", np.nan), {0: OPEN}),

@@ -3,6 +3,7 @@ tests/conformance."""
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from icl.look import Look, drawn_as
 from tests.conformance.configs import configs
@@ -34,6 +35,7 @@ def test_a_picture_is_legible_at_both_widths_and_in_a_users_lines(id, tmp_path):
         narrow = figure.picture(records)
     assert narrow.get_figwidth() == COLUMN and not faults(narrow)
     assert widths(narrow) <= {0.5}
+    assert max(text.get_fontsize() for text in narrow.findobj(Text) if text.get_text()) == 6
 
 
 def test_what_the_battery_would_object_to_is_seen():

@@ -79,9 +79,8 @@ def test_colours_diverge_from_zero_on_one_scale_and_free_entries_are_outlined(dr
     assert colour(one, 1.0).sum() > red.sum() and np.ptp(colour(one, np.nan)[:3]) == 0
     assert (colour(other, 2.0) == red).all(), "the largest entry has the darkest colour"
     assert [label.get_text() for label in bar.get_yticklabels()] == ["−2.00", "0", "2.00"]
-    assert not one.patches and [cell.get_xy() for cell in other.patches] == [
-        (i - 0.5, i - 0.5) for i in range(3)
-    ]
+    corners = [cell.get_xy() for cell in other.patches]
+    assert not one.patches and corners == [(i - 0.5, i - 0.5) for i in range(3)]
     one, bar = drawn([1e-7 * np.eye(3)])
     assert one.images[0].get_clim() == pytest.approx((-1, 1)) and one.texts[0].get_text() == "1.00"
     assert drawn([np.eye(3)], vmax=4.0)[0].images[0].get_clim() == (-4, 4)
