@@ -11,7 +11,7 @@ from icl.config.compose import compose
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.errors import InputError
-from icl.jobs.execution.run_many import Task, run_many, worker_count
+from icl.jobs.execution.run_many import run_many, worker_count
 from icl.jobs.requests.parse import _node, parse_named
 from icl.jobs.requests.request import Document
 from icl.progress import Event, ItemProgress, StateChanged, WorkItem
@@ -42,15 +42,15 @@ def test_what_workers_return_and_say(tmp_path: Path, capfd: pytest.CaptureFixtur
     """Those that want the same runs are done one after another, by one worker."""
     heard: list[Any] = []
     requests: list[Any] = [Talks(runs_key="other"), Talks("mylab/whispers"), Talks("mylab/shouts")]
-    tasks = [Task(request, Session(tmp_path)) for request in requests]
-    run_many(tasks, 2, heard.append)
-    for task in tasks:
-        assert [e.state for e in heard if e.item == task.item] == ["running", "done"]
+    session = Session(tmp_path, on_event=heard.append)
+    run_many(requests, session, 2)
+    for request in requests:
+        assert [e.state for e in heard if e.item.id == request.id] == ["running", "done"]
     by = {event.item.id: event.document["here"] for event in heard if event.document}
     assert by["mylab/whispers"] == by["mylab/shouts"] and os.getpid() not in by.values()
     assert sorted(capfd.readouterr().err.splitlines()) == sorted(f"{r.id} said" for r in requests)
     heard.clear()
-    run_many(tasks[:1], 2, heard.append)  # one alone needs no other process
+    run_many(requests[:1], session, 2)  # one alone needs no other process
     assert heard[-1].document == {"here": os.getpid()}
 
 
@@ -95,5 +95,5 @@ def test_a_full_disk_stops_everything(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setattr(Talks, "execute", full)
     requests: list[Any] = [Talks("a"), Talks("b")]
     with pytest.raises(Unwritable, match="full"):
-        run_many([Task(request, Session(tmp_path)) for request in requests], 1, heard.append)
+        run_many(requests, Session(tmp_path, on_event=heard.append), 1)
     assert [event.state for event in heard if isinstance(event, StateChanged)] == ["running"]

@@ -220,13 +220,11 @@ class Sweep:
 
     def _outcome(self, number: int, job: Job, document: Document) -> Outcome:
         note = _note(self.folder, number)
-        error = note.read_text(encoding="utf-8") if note.exists() else ""
+        error = document.get("error") or (note.read_text(encoding="utf-8") if note.exists() else "")
         note.unlink(missing_ok=True)
-        if document:
-            error = document.get("error") or error
-            state = "failed" if error else "done"
-            return Outcome(state, self.stored.path(job.swept), metrics_of(document), error)
         found = self.stored.outcome(job.swept)
+        if document:
+            return Outcome("failed" if error else "done", found.path, metrics_of(document), error)
         error = found.error or error or f"its record is {found.state} in the end"
         return Outcome("failed", found.path, error=error)
 

@@ -14,7 +14,7 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
@@ -27,22 +27,10 @@ from icl.jobs.execution.memory import available_bytes
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Document, Request, lookup_or_validate, run_request
 from icl.jobs.stored.report import SHOWN, ReportRequest, blank_entries, build_report, papers_of
-from icl.progress import Event, Listener, Planned, StateChanged, WorkItem, quiet
+from icl.progress import Event, Planned, StateChanged, WorkItem, quiet
 from icl.runs.atomic import Unwritable
 
 _BYTES = 1.5e9  # of a worker at scale=laptop: torch, and the runs of a figure
-
-
-@dataclass(frozen=True)
-class Task:
-    """A request to be carried out."""
-
-    request: Request
-    session: Session
-
-    @property
-    def item(self) -> WorkItem:
-        return WorkItem(self.request.kind, self.request.id)
 
 
 def run_all(
@@ -57,11 +45,11 @@ def run_all(
     stored is found first. All are validated before the first starts or, unless `one_stops_all`, each fails by
     itself."""
     started = time.monotonic()
-    tasks, ended = _left(ids, overrides, session, one_stops_all)
+    requests, ended = _left(ids, overrides, session, one_stops_all)
     count = sum(map(len, ids.values()))
-    workers = f" with {jobs} workers" if min(jobs, len(tasks)) > 1 else ""
+    workers = f" with {jobs} workers" if min(jobs, len(requests)) > 1 else ""
     done = sum(event.state == "done" for event in ended)
-    session.info(f"{done} of {count} done already, {len(tasks) or 'nothing'} to run{workers}")
+    session.info(f"{done} of {count} done already, {len(requests) or 'nothing'} to run{workers}")
     session.on_event(Planned(count, len(ended)))
 
     def on_event(event: Event) -> None:
@@ -69,7 +57,7 @@ def run_all(
         if isinstance(event, StateChanged) and event.state != "running":
             ended.append(event)
 
-    run_many(tasks, jobs, on_event)
+    run_many(requests, replace(session, on_event=on_event), jobs)
     made = [dict(event.document) for event in ended if event.document]
     documents = {f"{k}s": sorted((d for d in made if k in d), key=itemgetter(k)) for k in ids}
     failed, skipped = _told(ended, "failed", "error"), _told(ended, "skipped", "reason")
@@ -104,9 +92,9 @@ def reproduce(asked: tuple[ReportRequest, int], session: Session) -> Document:
 
 def _left(
     ids: Mapping[str, Sequence[str]], overrides: Sequence[str], session: Session, one_stops_all: bool
-) -> tuple[list[Task], list[StateChanged]]:
+) -> tuple[list[Request], list[StateChanged]]:
     """Return what is left to do, and what has ended before it begins."""
-    tasks, ended = [], []
+    left, ended = [], []
     for kind, names in ids.items():
         base = compose(session.configs, kind, overrides)
         for name in names:
@@ -114,20 +102,18 @@ def _left(
             try:
                 request, _ = parse_named(kind, name, overrides, session.configs, base)
                 found = None if session.force else request.lookup(session)
-                known = found is not None and found.is_answer
-                if one_stops_all and not known:
-                    with contextlib.suppress(Unavailable):  # reported when the task runs
+                if found is not None and found.is_answer:
+                    ended.append(StateChanged(item, "done", found.document))
+                    continue
+                if one_stops_all:
+                    with contextlib.suppress(Unavailable):  # reported when it runs
                         lookup_or_validate(request, session)
+                left.append(request)
             except Exception as error:
                 if one_stops_all:
                     raise
                 ended.append(_failed(item, error))
-            else:
-                if found is not None and known:
-                    ended.append(StateChanged(item, "done", found.document))
-                else:
-                    tasks.append(Task(request, session))
-    return tasks, ended
+    return left, ended
 
 
 def _told(events: Sequence[StateChanged], state: str, why: str) -> list[dict[str, str]]:
@@ -159,61 +145,60 @@ def worker_count(given: Any) -> int:
     return max(1, min(cpu_count(), int(available_bytes() / _BYTES)))
 
 
-def run_many(tasks: Sequence[Task], jobs: int, on_event: Listener) -> None:
-    """Run every task once; those that need the same runs one after another."""
-    if min(jobs, len(tasks)) > 1:
-        _in_workers(tasks, jobs, on_event)
+def run_many(requests: Sequence[Request], session: Session, jobs: int) -> None:
+    """Run every request once, and tell the session's listener; those that need the same runs are run one
+    after another."""
+    groups: dict[Any, list[Request]] = {}
+    for number, request in enumerate(requests):
+        groups.setdefault(getattr(request, "runs_key", number), []).append(request)
+    if min(jobs, len(requests)) > 1:
+        _in_workers(list(groups.values()), session, jobs)
         return
-    for task in tasks:
-        on_event(StateChanged(task.item, "running"))
-        on_event(_ended(replace(task, session=replace(task.session, on_event=on_event))))
+    for request in requests:
+        session.on_event(StateChanged(_item(request), "running"))
+        session.on_event(_ended(request, session))
 
 
-def _in_workers(tasks: Sequence[Task], jobs: int, on_event: Listener) -> None:
-    waiting: dict[Any, list[Task]] = {}
-    for number, task in enumerate(tasks):
-        waiting.setdefault(getattr(task.request, "runs_key", number), []).append(task)
+def _in_workers(waiting: list[list[Request]], session: Session, jobs: int) -> None:
+    """Run groups of requests. Those under way when a worker died are run again, each alone: which of them it
+    was, is not known."""
     with workers_first() as signals:
         while waiting and not signals:
-            under_way = _until_one_dies(waiting, jobs, on_event, signals)
-            for task in (task for group in under_way for task in group):  # which of them it was, is not known
-                if _until_one_dies({0: [task]}, jobs, on_event, signals) and not signals:
-                    on_event(StateChanged(task.item, "failed", text="its process died"))
+            under_way = _until_one_dies(waiting, session, jobs, signals)
+            for request in (request for group in under_way for request in group):
+                if _until_one_dies([[request]], session, jobs, signals) and not signals:
+                    session.on_event(StateChanged(_item(request), "failed", text="its process died"))
 
 
 def _until_one_dies(
-    waiting: dict[Any, list[Task]], jobs: int, on_event: Listener, signals: Sequence[int]
-) -> list[list[Task]]:
-    """Run groups of tasks, taken off `waiting`, until there are none or a worker dies; return those that
-    were under way then."""
+    waiting: list[list[Request]], session: Session, jobs: int, signals: Sequence[int]
+) -> list[list[Request]]:
+    """Run groups, taken off `waiting`, until there are none or a worker dies; return those under way then."""
     from joblib import Parallel, delayed, parallel_config
 
-    under_way: dict[Any, list[Task]] = {}
+    under_way: dict[int, list[Request]] = {}
+    there = replace(session, on_event=quiet)  # the listener stays in this process
 
     def calls() -> Iterator[Any]:
         while waiting and not signals:
-            key = next(iter(waiting))
-            under_way[key] = waiting.pop(key)
-            for task in under_way[key]:
-                on_event(StateChanged(task.item, "running"))
-            yield delayed(_work)(key, [_bare(task) for task in under_way[key]], os.getpid())
+            number, group = len(waiting), waiting.pop(0)
+            under_way[number] = group
+            for request in group:
+                session.on_event(StateChanged(_item(request), "running"))
+            bare = [replace(request) for request in group]  # without what was built for validation
+            yield delayed(_work)(number, bare, there, os.getpid())
 
     jobs = max(2, min(jobs, len(waiting)))  # one alone would be run in this process
     try:
         with parallel_config("loky", inner_max_num_threads=1, initializer=_begin, initargs=(sys.path[:],)):
             parallel = Parallel(jobs, return_as="generator_unordered", pre_dispatch=jobs, batch_size=1)
-            for key, ended in parallel(calls()):
-                under_way.pop(key)
+            for number, ended in parallel(calls()):
+                under_way.pop(number)
                 for event in ended:
-                    on_event(event)
+                    session.on_event(event)
     except BrokenProcessPool:
         pass
     return list(under_way.values())
-
-
-def _bare(task: Task) -> Task:
-    """Return a copy to send: the objects built for validation and the listener stay in this process."""
-    return replace(task, request=replace(task.request), session=replace(task.session, on_event=quiet))  # type: ignore[type-var]
 
 
 def _begin(path: list[str]) -> None:
@@ -222,24 +207,30 @@ def _begin(path: list[str]) -> None:
     signal.signal(signal.SIGTERM, stay)
 
 
-def _work(key: Any, tasks: Sequence[Task], starter: int) -> tuple[Any, list[StateChanged]]:
-    """Run tasks one after another in a worker, up to an interruption."""
+def _work(
+    number: int, requests: Sequence[Request], session: Session, starter: int
+) -> tuple[int, list[StateChanged]]:
+    """Run requests one after another in a worker, up to an interruption."""
     ended = []
     with in_worker(starter) as begins:
-        for task in tasks if begins else ():
-            ended.append(_ended(task))
-    return key, ended
+        for request in requests if begins else ():
+            ended.append(_ended(request, session))
+    return number, ended
 
 
-def _ended(task: Task) -> StateChanged:
+def _item(request: Request) -> WorkItem:
+    return WorkItem(request.kind, request.id)
+
+
+def _ended(request: Request, session: Session) -> StateChanged:
     """Run a request and return its outcome. An interruption passes through, and what the next request would
     meet, too."""
     try:
-        return StateChanged(task.item, "done", run_request(task.request, task.session))
+        return StateChanged(_item(request), "done", run_request(request, session))
     except Unwritable:
         raise
     except (Exception, SystemExit) as error:
-        return _failed(task.item, error)
+        return _failed(_item(request), error)
 
 
 def _failed(item: WorkItem, error: BaseException) -> StateChanged:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from icl.config.compose import Composed, compose
 from icl.config.objects import instantiate, target_of
 from icl.config.session import Session
-from icl.config.values import by_content, is_array_file, literal
+from icl.config.values import by_content, is_array_file, literal, shape_of_file
+from icl.digests import sha256_of
 from icl.errors import InputError, one_of, whole
 from icl.jobs.requests import given_weights
 from icl.jobs.requests.request import Document, StoredResult
@@ -93,10 +94,14 @@ class CheckRequest:
 
     @functools.cached_property
     def inputs(self) -> list[dict[str, Any]]:
-        """Return the files given: key, path, SHA-256 and shape."""
-        files = [(f"check.{key}", Path(path)) for key, path in self.node.items() if is_array_file(path)]
-        files += [("check.weights", given_weights.file_of(self.weights))] if self.weights else []
-        return [given_weights.described(key, path) for key, path in files]
+        """Return the files given: key, path, SHA-256 and the shape of an array, [] of weights."""
+        files = {f"check.{key}": Path(path) for key, path in self.node.items() if is_array_file(path)}
+        files |= {"check.weights": given_weights.file_of(self.weights)} if self.weights else {}
+        about = [
+            (key, str(path.absolute()), sha256_of(path), [*shape_of_file(path)])
+            for key, path in files.items()
+        ]
+        return [dict(zip(("key", "path", "sha256", "shape"), one, strict=True)) for one in about]
 
     def validate(self) -> None:
         self.check, self.of_weights, self.inputs  # noqa: B018  the first two validate
@@ -122,7 +127,14 @@ class CheckRequest:
             made = self.measure(session)
             stored = records.save(self.id, self.identity, self.digest, made, self.roots)
         document = self._document(stored, session, cached=False)
-        self._log(document, session)
+        numbers = {k: v for k, v in document["measured"].items() if isinstance(v, int | float)}
+        log_document(
+            self,
+            session,
+            config=document["settings"],
+            summary={"verdict": document["verdict"], "expected": document["expected"], **numbers},
+            table=("verdicts", JUDGED, [verdict_row(document)]),
+        )
         return document
 
     def measure(self, session: Session) -> Document:
@@ -145,18 +157,7 @@ class CheckRequest:
     def _presented(self, document: Mapping[str, Any], record: Path | None) -> Document:
         keys = [one.partition("=")[0].removeprefix("check.") for one in self.typed]
         changed = [key for key in self.settings if key in keys or self.place]  # a file's are few
-        return presented(document, self.entry, changed=changed, inputs=self.inputs, record=record)
-
-    def _log(self, document: Document, session: Session) -> None:
-        """Show a verdict in W&B."""
-        numbers = {k: v for k, v in document["measured"].items() if isinstance(v, int | float)}
-        log_document(
-            self,
-            session,
-            config=document["settings"],
-            summary={"verdict": document["verdict"], "expected": document["expected"], **numbers},
-            table=("verdicts", JUDGED, [verdict_row(document)]),
-        )
+        return presented({**document, "inputs": self.inputs}, self.entry, changed, record)
 
 
 @contextlib.contextmanager
@@ -191,13 +192,13 @@ def of_place(place: str, typed: Mapping[str, Any], config: Mapping[str, Any]) ->
     return found
 
 
-def _one_thread() -> contextlib.ExitStack:
+def _one_thread() -> contextlib.AbstractContextManager[None]:
     """Compute with one thread of torch, where a statement has imported it: matrices are small."""
-    before = contextlib.ExitStack()
-    if (torch := sys.modules.get("torch")) is not None:
-        before.callback(torch.set_num_threads, torch.get_num_threads())
-        torch.set_num_threads(1)
-    return before
+    if "torch" not in sys.modules:
+        return contextlib.nullcontext()
+    from icl.training.threads import threads
+
+    return threads(1)
 
 
 def parse(composed: Composed, session: Session) -> CheckRequest:
@@ -206,8 +207,7 @@ def parse(composed: Composed, session: Session) -> CheckRequest:
     if not name or not isinstance(node, dict):
         raise InputError("check: choose one, such as check=ahn/theorem1")
     node = dict(node)
-    of_all = {k: node.pop(k) for k in OF_ALL if k in node}
-    node = {**node, **{k: v for k, v in of_all.items() if v is not None}}
+    node |= {key: value for key in OF_ALL if (value := node.pop(key, None)) is not None}
     expected = node.pop("expected", None)
     if expected is not None:
         one_of("check.expected", expected, VERDICTS)
@@ -321,7 +321,7 @@ def decided(
         expected = found["verdict"]
         found["notes"].insert(0, "which verdict is true at these settings is not known beforehand")
     found |= {"expected": expected, "tries": others}
-    return _document(name, statement, statement.claim, settings, found, started)
+    return _document(name, statement, settings, found, started)
 
 
 def judged(
@@ -332,42 +332,24 @@ def judged(
 
     started = time.monotonic()
     found = judge(statement, weights).document() | {"expected": expected, "tries": None}
+    found["claim"] = getattr(statement, "claim_of_weights", statement.claim)
     found["law"] = {"dim": weights.law.dim, "context": list(weights.law.context_R)}
-    claim = getattr(statement, "claim_of_weights", statement.claim)
-    return _document(name, statement, claim, settings, found, started)
+    return _document(name, statement, settings, found, started)
 
 
 def _document(
-    name: str,
-    statement: Statement,
-    claim: str,
-    settings: Mapping[str, Any],
-    found: Mapping[str, Any],
-    started: float,
+    name: str, statement: Statement, settings: Mapping[str, Any], found: Mapping[str, Any], started: float
 ) -> Document:
-    document = {
-        "check": name,
-        "paper": name.partition("/")[0],
-        "reference": statement.where,
-        "claim": claim,
-        **found,
-        "settings": dict(settings),
-        "seconds": time.monotonic() - started,
-        "cached": False,
-    }
-    return dict(to_json(document))
+    about = {"check": name, "paper": name.partition("/")[0], "reference": statement.where}
+    made = {"settings": dict(settings), "seconds": time.monotonic() - started, "cached": False}
+    return dict(to_json({**about, "claim": statement.claim, **found, **made}))
 
 
 def presented(
-    document: Mapping[str, Any],
-    entry: CatalogEntry,
-    *,
-    changed: Sequence[str] = (),
-    inputs: Sequence[Mapping[str, Any]] = (),
-    record: Path | None = None,
+    document: Mapping[str, Any], entry: CatalogEntry, changed: Sequence[str] = (), record: Path | None = None
 ) -> dict[str, Any]:
     """Return a verdict's document with its title and, in a sentence each, the verdict and the control.
-    `changed` names the settings that were typed; `inputs` are the files that were given."""
-    shown = {**document, "title": entry.title, "origin": entry.origin, "inputs": [*inputs]}
+    `changed` names the settings that were typed."""
+    shown = {"inputs": [], **document, "title": entry.title, "origin": entry.origin}
     shown |= {"record": None if record is None else str(record)}
     return shown | {"sentence": verdict_sentence(shown, changed), "control_sentence": control_sentence(shown)}

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,9 +26,9 @@ from icl.config.values import by_content, flatten, literal
 from icl.digests import file_digest
 from icl.errors import InputError
 from icl.jobs.requests import train
-from icl.jobs.requests.request import Document, StoredResult
+from icl.jobs.requests.request import Document, StoredResult, run_request
 from icl.loggers.documents import log_document
-from icl.look import FORMATS, KEYS, Look, drawn_as
+from icl.look import KEYS, Look, drawn_as
 from icl.progress import WorkItem, listening
 from icl.runs import layout
 from icl.runs.atomic import with_room, write_bytes
@@ -121,7 +121,7 @@ class FigureRequest:
     def execute(self, session: Session) -> Document:
         started = time.monotonic()
         if self.source is not None:
-            return self._drawn_from(self.source, session)
+            return self._drawn_from(self.source, session, started)
         found = None if session.force else self.lookup(session)
         if found is not None and not found.stale and found.left == IN_STYLE:
             return self._in_style(found.document, found.path.parent)
@@ -147,25 +147,21 @@ class FigureRequest:
             self._log(document, session)
         return self._in_style(document, folder)
 
-    def _drawn_from(self, source: Path, session: Session) -> Document:
+    def _drawn_from(self, source: Path, session: Session, started: float) -> Document:
         """Draw the arrays that another outputs folder keeps of the figure."""
-        started = time.monotonic()
         document, kept = self._kept(source)
-        folder = session.outputs / "figures" / self.id / self.scale
-        document = {**document, "runs": [str(source / drawn["run"]) for drawn in document["drawn_from"]]}
+        runs = [str(source / drawn["run"]) for drawn in document["drawn_from"]]
+        document = {**document, "runs": runs, "files": {}, "cached": False}
         request = replace(self, settings=document["settings"], fewer=document["fewer"])
         with with_room(session.outputs):
-            files = request._save(folder / f"{self._name}-from", request._stored(document, kept))
-        seconds = time.monotonic() - started
-        document = {**document, "files": files, "seconds": seconds, "cached": False}
-        return request._in_style(document, folder, kept)
+            drawn = request._in_style(document, session.outputs / "figures" / self._key, kept)
+        return {**drawn, "seconds": time.monotonic() - started}
 
     def _kept(self, source: Path) -> tuple[Document, Path]:
         """Return the document that an outputs folder keeps of the figure, and its folder: of the settings
         asked for or, where none are, of those that are there."""
-        place = source / "figures" / self.id / self.scale
-        paths = [place / layout.FIGURE, *sorted(place.glob(f"*/{layout.FIGURE}"))]
-        for path in paths:
+        place = source / "figures" / self._key
+        for path in [place / layout.FIGURE, *sorted(place.glob(f"*/{layout.FIGURE}"))]:
             document = (read(path) or {}).get("document")
             if document and (not self.changed or same(document["settings"], self.settings)):
                 return document, path.parent
@@ -183,26 +179,31 @@ class FigureRequest:
 
     def _in_formats(self, document: Document) -> Document:
         """Return the document with the files of the formats asked for."""
-        kinds = (set(document["files"]) - set(FORMATS)) | set(self.look.formats)
-        return {**document, "files": {k: path for k, path in document["files"].items() if k in kinds}}
+        return {**document, "files": {k: v for k, v in document["files"].items() if k in self.look.formats}}
 
     def _in_style(self, document: Document, folder: Path, arrays: Path | None = None) -> Document:
         """Return the document with the files of this look: as shipped, or drawn from the stored arrays."""
-        from icl.figures.files import render, write
-
         missing, document = self._missing(document), self._in_formats(document)
-        if not missing:
-            return document
-        records = self._stored(document, arrays or folder)
-        with drawn_as(self.look):
-            pictures = render(lambda: self._picture(records), missing)
-        files = write(folder / "-".join(filter(None, [self._name, self.look.name])), pictures)
-        return {**document, "files": {**document["files"], **{k: str(file) for k, file in files.items()}}}
+        if missing:
+            records = self._stored(document, arrays or folder)
+            with drawn_as(self.look):
+                files = self._draw_files(records, folder, missing, self.look.name)
+            document["files"] |= {extension: str(file) for extension, file in files.items()}
+        return document
 
     def _missing(self, document: Document) -> list[str]:
         """Return the formats asked for in which the document has no file in this look."""
         there = document["files"] if self.look.is_default else ()
         return [kind for kind in self.look.formats if kind not in there]
+
+    def _draw_files(
+        self, records: Mapping[str, RunRecord], folder: Path, formats: Collection[str], look: str = ""
+    ) -> dict[str, Path]:
+        """Draw the records in the look of now, and return the files by format."""
+        from icl.figures.files import render, write
+
+        words = [self.id.rpartition("/")[2], "from" if self.source else "", look]
+        return write(folder / "-".join(filter(None, words)), render(lambda: self._picture(records), formats))
 
     def _picture(self, records: Mapping[str, RunRecord]) -> Picture:
         from icl.figures.style import mark
@@ -214,32 +215,27 @@ class FigureRequest:
 
     @property
     def _shortened(self) -> str:
-        """Say what is less than the paper's, a sentence."""
+        """Say what is less than the paper's, a sentence; "" where nothing is."""
         pairs = [
             f"{key}={own:,} instead of {paper:,}" if paper else f"{key}={own:,}"
             for key, (own, paper) in self.fewer.items()
         ]
-        return f"Trained with fewer steps than the paper's: {', '.join(pairs)}."
-
-    @property
-    def _name(self) -> str:
-        return self.id.rpartition("/")[2]
+        return f"Trained with fewer steps than the paper's: {', '.join(pairs)}." if pairs else ""
 
     def draw(self, session: Session) -> Picture:
         """Draw the figure from its arrays, which are there, without writing it."""
-        folder = self._store(session).path(self._key, self.identity).parent
-        kept = (read(folder / layout.FIGURE) or {}).get("document", {}), folder
-        records = self._stored(*(self._kept(self.source) if self.source else kept))
+        records = self._stored(*self._kept(self.source or session.outputs))
         with drawn_as(self.look):
             return self._picture(records)
 
     def claims(self, records: Mapping[str, RunRecord]) -> list[Document]:
         """Measure the claims on these records."""
         other = {key: value for key, value in self.changed.items() if "seeds" not in key}
-        shortened = self._shortened if self.fewer else ""
-        return [_claim_document(claim, self.scale, other, shortened) for claim in self.figure.claims(records)]
+        claims = self.figure.claims(records)
+        return [_claim_document(claim, self.scale, other, self._shortened) for claim in claims]
 
     def _draw(self, records: Mapping[str, RunRecord], folder: Path, started: float) -> Document:
+        """Measure and draw the figure as shipped, in the formats asked for and as the PNG that pages show."""
         from icl.figures import arrays
 
         seen = arrays.noted(records)
@@ -251,12 +247,10 @@ class FigureRequest:
             "settings": self.settings,
             "fewer": self.fewer,
             "typed": [f"figure={self.id}", *(f"{key}={literal(v)}" for key, v in self.changed.items())],
-            "caption": self.figure.caption_of(seen),
+            "caption": self.figure.caption_of(seen) + (f" {self._shortened}" if self.fewer else ""),
             "drawn_from": [arrays.source(name, record) for name, record in records.items()],
         }
-        if self.fewer:
-            document["caption"] += f" {self._shortened}"
-        files = self._save(folder / self._name, seen)
+        files = self._draw_files(seen, folder, {"png", *self.look.formats})
         write_bytes(folder / layout.ARRAYS, arrays.pack(seen))
         contents = {**files, "npz": folder / layout.ARRAYS}
         return document | {
@@ -264,12 +258,6 @@ class FigureRequest:
             "contents": {extension: file_digest(path) for extension, path in contents.items()},
             "seconds": time.monotonic() - started,
         }
-
-    def _save(self, stem: Path, records: Mapping[str, RunRecord]) -> dict[str, Path]:
-        """Draw the figure as shipped, in the formats asked for and as the PNG that pages show."""
-        from icl.figures.files import render, write
-
-        return write(stem, render(lambda: self._picture(records), {"png", *self.look.formats}))
 
     def _log(self, document: Document, session: Session) -> None:
         """Show a figure in W&B."""
@@ -332,7 +320,20 @@ class FigureRunner:
         chosen = (f"experiment={experiment}", f"scale={self.scale}", *settings)
         composed = compose(self.session.configs, "train", chosen)
         parse_session("train", train.OWN, composed, self.session.configs)
-        return train.parse(composed, self.session).run(self.session)
+        request = train.parse(composed, self.session)
+        if request.processes > 1:
+            raise InputError(
+                f"trainer.devices, trainer.num_nodes: {request.processes} processes: train {experiment} "
+                "first, by icl train, whose command Lightning runs again for each process"
+            )
+        document = run_request(request, self.session)
+        if document["status"] == "failed":
+            raise RuntimeError(f"{experiment}: {document['error']}")
+        record = request.finished(self.session)
+        if record is None:
+            place = document["run_dir"]
+            raise RuntimeError(f"{place}: is no longer what this code made; the same command starts over")
+        return record
 
     def store(
         self,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icl.config.values import shape_of_file
-from icl.digests import file_digest, sha256_of
+from icl.digests import file_digest
 from icl.errors import InputError
 from icl.runs.code import targets
-from icl.runs.documents import arrays_in, to_json
+from icl.runs.documents import arrays_in
 
 if TYPE_CHECKING:
     from icl.checks.given import Weights
@@ -35,17 +35,6 @@ def file_of(weights: Any) -> Path:
     """Return the file that holds given weights."""
     path = _path(weights)
     return path if path.suffix == ".npz" else path / "weights.npz"
-
-
-def described(key: str, path: Path) -> dict[str, Any]:
-    """Return a given file by content: its key, path, SHA-256 and the shape of its array, or of each."""
-    import numpy as np
-
-    shape: Any = shape_of_file(path)
-    if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as stored:
-            shape = {name: stored[name].shape for name in stored.files}
-    return {"key": key, "path": str(path.absolute()), "sha256": sha256_of(path), "shape": to_json(shape)}
 
 
 def load(weights: Any, check: Any) -> Weights:
@@ -82,31 +71,29 @@ def of_file(path: Path, check: Any) -> Weights:
 
     from icl.checks.given import Weights
 
-    def refuse(reason: str) -> InputError:
-        return InputError(f"check.weights={path}: {reason}")
+    def require(condition: Any, reason: str) -> None:
+        if not condition:
+            raise InputError(f"check.weights={path}: {reason}")
 
     try:
         arrays = arrays_in(path.read_bytes())
     except Exception as error:  # zipfile, zlib and numpy have no common one
-        raise refuse(f"not a readable .npz file ({error})") from None
+        raise InputError(f"check.weights={path}: not a readable .npz file ({error})") from None
     activation = str(arrays.pop("activation", "identity"))
-    family = _FAMILIES.get(frozenset(arrays))
-    if family is None:
-        raise refuse(
-            f"must hold A, A and B, or P and Q, and no other arrays; has {', '.join(sorted(arrays))}"
-        )
-    if not hasattr(check, "prompts"):
-        raise refuse("this statement judges runs alone, which know the law of their prompts")
+    family, names = _FAMILIES.get(frozenset(arrays), ""), ", ".join(sorted(arrays))
+    require(family, f"must hold A, A and B, or P and Q, and no other arrays; has {names}")
+    known = hasattr(check, "prompts")
+    require(known, "this statement judges runs alone, which know the law of their prompts")
     law = check.prompts()
     width = law.dim + (family == "full")
     matrices = {}
     for name, array in arrays.items():
-        if array.dtype.kind not in "iuf" or not np.isfinite(array).all():
-            raise refuse(f"{name} must hold finite numbers")
-        if array.ndim == 4 and len(array) != 1:
-            raise refuse(f"{name} has {len(array)} seeds; one set of weights at a time")
-        if array.ndim not in (3, 4) or array.shape[-2:] != (width, width) or not array.size:
-            raise refuse(f"{name} must have the shape (layers, {width}, {width}), has {array.shape}")
+        finite = array.dtype.kind in "iuf" and np.isfinite(array).all()
+        require(finite, f"{name} must hold finite numbers")
+        shaped = array.ndim in (3, 4) and array.shape[-2:] == (width, width) and array.size
+        require(shaped, f"{name} must have the shape (layers, {width}, {width}), has {array.shape}")
+        alone = array.ndim != 4 or len(array) == 1
+        require(alone, f"{name} has {len(array)} seeds; one set of weights at a time")
         matrices[name] = torch.from_numpy(array.astype(np.float64)).reshape(1, *array.shape[-3:])
     depth = len(matrices[min(matrices)][0])
     if family == "sparse_ab":
@@ -114,14 +101,10 @@ def of_file(path: Path, check: Any) -> Weights:
         matrices["B"] = matrices["B"][:, :effective]
     for name, matrix in matrices.items():
         wanted = depth - (name == "B")
-        if len(matrix[0]) != wanted:
-            raise refuse(f"{name} has {len(matrix[0])} layers, must have {wanted}")
+        require(len(matrix[0]) == wanted, f"{name} has {len(matrix[0])} layers, must have {wanted}")
     return Weights(family, matrices, law, activation)
 
 
 def family_name(cls: type) -> str:
-    from icl.models import Full, LinearTransformerBlock, MultiHead, ReducedLSA, SparseA, SparseAB, YqLSA
-
-    known: dict[type, str] = {SparseA: "sparse_a", SparseAB: "sparse_ab", Full: "full", YqLSA: "yq_lsa"}
-    known |= {MultiHead: "multihead", LinearTransformerBlock: "ltb", ReducedLSA: "reduced_lsa"}
-    return known.get(cls, cls.__name__)
+    """Return the name of a parametrization: yq_lsa of YqLSA."""
+    return re.sub("(?<=[a-z])(?=[A-Z]+$)", "_", cls.__name__).lower()

@@ -22,7 +22,7 @@ from icl.errors import InputError
 from icl.jobs.execution.memory import fits_in_memory
 from icl.jobs.requests.check import WeightCheck, validate_weight_checks, weight_checks_of
 from icl.jobs.requests.given_weights import of_model, of_run
-from icl.jobs.requests.request import Document, StoredResult, run_request
+from icl.jobs.requests.request import Document, StoredResult
 from icl.loggers.names import grouped, name_of_overrides
 from icl.progress import ItemProgress, WorkItem
 from icl.redact import redact
@@ -75,10 +75,10 @@ class TrainRequest:
         record = self._stored(session)
         if record is None:
             return None
-        stale = invalid_reason(record.path, record.run, self._digest_for(session)) or ""
         missing = ", ".join(check.request.id for check in self._missing_checks(record))
         left = f"not evaluated yet: {missing}" if missing else ""
-        return StoredResult(self._document(record, cached=True), record.path, record.run, stale, left)
+        stale, document = self._stale(record, session), self._document(record, cached=True)
+        return StoredResult(document, record.path, record.run, stale, left)
 
     def execute(self, session: Session) -> Document:
         record = self.finished(session)
@@ -90,22 +90,6 @@ class TrainRequest:
         if isinstance(outcome, Exception):
             raise outcome
         return self._document(self._judged(outcome.record, session), cached=outcome.cached)
-
-    def run(self, session: Session) -> RunRecord:
-        """Return the finished run, with its verdicts, logged."""
-        if self.processes > 1:
-            raise InputError(
-                f"trainer.devices, trainer.num_nodes: {self.processes} processes: train {self.id} first, by "
-                "icl train, whose command Lightning runs again for each process"
-            )
-        document = run_request(self, session)
-        if document["status"] == "failed":
-            raise RuntimeError(f"{self.id}: {document['error']}")
-        record = find_done(Path(document["run_dir"]), self._digest_for(session))
-        if record is None:
-            place = document["run_dir"]
-            raise RuntimeError(f"{place}: is no longer what this code made; the same command starts over")
-        return record
 
     @functools.cached_property
     def rank(self) -> int:
@@ -259,13 +243,11 @@ class TrainRequest:
     def finished(self, session: Session) -> RunRecord | None:
         """Return the stored record if it need not be trained again."""
         record = None if session.force else self._stored(session)
-        if record is None or invalid_reason(record.path, record.run, self._digest_for(session)):
-            return None
-        return record
+        return None if record is None or self._stale(record, session) else record
 
-    def _digest_for(self, session: Session) -> str | None:
-        """Return the digest that a stored record must have; None if it may have any."""
-        return None if session.uses_stale else self.digest
+    def _stale(self, record: RunRecord, session: Session) -> str:
+        """Return why a stored record does not count, "" if it does."""
+        return invalid_reason(record.path, record.run, None if session.uses_stale else self.digest) or ""
 
     def _missing_checks(self, record: RunRecord) -> list[WeightCheck]:
         """Return the checks whose verdicts the run's record lacks, or that other code gave."""

@@ -1,27 +1,22 @@
-"""Show a sweep in W&B: its table by configuration, and its figure."""
+"""Show a sweep in W&B: its table by configuration, which the dashboard draws."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from icl.config.objects import instantiate, target_class
 from icl.loggers.documents import log_document
 from icl.loggers.names import SWEEP, short_keys
-from icl.runs import atomic
 from icl.runs.fingerprint import SEEDS
-from icl.runs.sweeps import DEFAULT_METRICS, Outcome, StoredSweep
-
-PICTURE = "sweep.png"
-Row = dict[str, Any]
+from icl.runs.sweeps import Outcome, StoredSweep
 
 
 def log_sweep(
     stored: StoredSweep, outcomes: Sequence[Outcome], document: Mapping[str, Any], scale: str, session: Any
 ) -> None:
-    """Show a sweep in W&B, if the logger is W&B's; the sweep's folder gets its picture."""
+    """Show a sweep in W&B, if the logger is W&B's."""
     if session.logger.get("wandb") is None:
         return
     from icl.figures.sweep import rows_of
@@ -34,7 +29,6 @@ def log_sweep(
         config={"experiment": id, "keys": stored.keys},
         summary={state: count for state, count in document["states"].items() if count},
         table=("sweep", SWEEP, [[row[name] for name in SWEEP] for row in rows]),
-        picture=_picture(stored, rows),
         name=f"sweep {document['name']}",
     )
 
@@ -58,15 +52,3 @@ def _levels(stored: StoredSweep, outcomes: Sequence[Outcome]) -> dict[tuple[str,
                     levels = {} if exact is None else exact.levels
                     found |= {setting: levels["level/optimum"]} if "level/optimum" in levels else {}
     return found
-
-
-def _picture(stored: StoredSweep, rows: Sequence[Row]) -> tuple[str, Path] | None:
-    for metric in (stored.metric, *DEFAULT_METRICS):
-        drawn = [row for row in rows if row["metric"] == metric and row["mean"] is not None]
-        if drawn:
-            from icl.figures.sweep import png_of_sweep
-
-            path = stored.folder / PICTURE
-            atomic.write_once(stored.outputs, path, png_of_sweep(drawn))
-            return f"{metric} by {drawn[0]['key']}", path
-    return None
