@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -103,10 +102,8 @@ def _on_s(valley: OddDirection, best: PolynomialMinimum, larger: float = 1.0) ->
     """Return points to either side of a minimum on S along 1/b', and what they are apart."""
     eps, step, ends = 1 / (larger * best.b_L[-1]), STEP / best.b_L[-1], []
     for at in (eps + step, eps - step):
-        scalars_M = np.concatenate([-best.a_L, best.b_L])
-        theta_V = np.concatenate([scalars_M, scalars_M[:-1]])
-        theta_V[3 * valley.layers - 2] = -best.a_L[-1] / at**2
-        ends.append(valley.matrices(torch.from_numpy(theta_V), at))
+        theta_V = torch.from_numpy(valley.near_s(best, -best.a_L[-1] / at**2))
+        ends.append(valley.matrices(theta_V, at))
     return ends, 2 * step
 
 

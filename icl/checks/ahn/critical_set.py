@@ -24,7 +24,6 @@ KNOWN = 40  # bits of a minimum's risk
 @dataclass
 class CriticalSet(Prompts):
     dim: int = setting(5, 1, 8, most=32, beyond="d^3 operations on long rationals take minutes")
-    context: int = setting(20, 1, 10**12)
     layers: int = setting(3, 1, 4, most=12, beyond="the digits of a prompt triple with each layer")
     seed: int = setting(0, 0)
 

@@ -105,11 +105,9 @@ class Landscape(Statement):
                 "it (check.starts, check.iterations). That the lowest minimum known is global is not shown "
                 "by any number of starts"
             )
-        m.control(
-            "1e-4 minus the relative excess of the minimum below the best one, disturbed by 2%",
-            rational(SAME - self.random_starts.minimum_below_disturbed(self.minima[0], DISTURBED) / best + 1),
-            wants="positive",
-        )
+        below = self.random_starts.minimum_below_disturbed(self.minima[0], DISTURBED)
+        about = "1e-4 minus the relative excess of the minimum below the best one, disturbed by 2%"
+        m.control(about, rational(SAME - below / best + 1), wants="positive")
         reached = Counter(_named(end.minimum, known) for end in ends)
         rising = dict(sorted(reached.items(), key=lambda pair: float(pair[0])))
         about = "starts whose projection on S descends to a local minimum, by its exact risk"

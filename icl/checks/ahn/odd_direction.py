@@ -43,18 +43,15 @@ class OddDirection:
         rest_DD = torch.eye(self.dim, dtype=torch.float64) - u_DD
         return others_M[:, None, None] * rest_DD + along_M[:, None, None] * u_DD
 
-    def begin(self, minimum: PolynomialMinimum, prompts: WeightedPrompts, eps: float) -> Array:
-        """Return the scalars of a point of S, with the best c for this eps: the risk is quadratic in it."""
+    def near_s(self, minimum: PolynomialMinimum, c: float) -> Array:
+        """Return the scalars of a point of S, with this c."""
         scalars_M = np.concatenate([-minimum.a_L, minimum.b_L])
-        theta_V = np.concatenate([scalars_M, scalars_M[:-1]])
-        at = 3 * self.layers - 2
-        values = []
-        for c in (-1.0, 0.0, 1.0):
-            theta_V[at] = c
-            values.append(self.risk(prompts, theta_V, eps))
-        low, middle, high = values
-        theta_V[at] = (low - high) / (2 * (low + high - 2 * middle))
-        return theta_V
+        return np.concatenate([scalars_M, scalars_M[: self.layers - 1], [c], scalars_M[self.layers : -1]])
+
+    def begin(self, minimum: PolynomialMinimum, prompts: WeightedPrompts, eps: float) -> Array:
+        """Return those with the best c for this eps: the risk is quadratic in it."""
+        low, middle, high = (self.risk(prompts, self.near_s(minimum, c), eps) for c in (-1, 0, 1))
+        return self.near_s(minimum, (low - high) / (2 * (low + high - 2 * middle)))
 
     def risk(self, prompts: WeightedPrompts, theta_V: Array, eps: float) -> float:
         return float(prompts.terms(self.matrices(torch.from_numpy(theta_V), eps)).mean())

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from flint import fmpq, fmpq_mat
-
 from icl.checks.given import LINEAR, Comparison, Given, distance
 from icl.checks.prompts import Prompts
 from icl.checks.statement import Measured
@@ -50,24 +48,17 @@ class Theorem1(Prompts):
         m.positive("violation", 1 - risk / nothing, about)
         in_Q_alone = nothing - (risk + layer.risk_at(-A)) / 2
         m.control("the same from (P, Q) to (P, -Q)", in_Q_alone, of="violation")
-        self._long_context(m, layer)
+        # Section 3: I - A Sigma = (n + M)^-1 M with M = I + tr(Sigma) Sigma^-1. Whitened, A is at the
+        # distance r / (n + r) from I, r = 1 + tr(Sigma) / lambda_min.
+        one, spread = identity(self.dim), trace(sigma) * sigma.inv()
+        left = one - layer.label_form.solve(sigma) * sigma
+        off = [largest(left * (n * one + M) - M) for M in (one + spread, spread)]
+        about = "largest entry of (I - A Sigma)(n + M) - M at the best A, M = I + tr(Sigma) Sigma^-1"
+        m.zero("rate_error", off[0], about)
+        m.control("the same for M = tr(Sigma) Sigma^-1", off[1], of="rate_error")
         m.number("optimal_risk", risk, "risk at eq. (6)")
         m.note("the block of Q_0 converges to -Sigma^-1: Q_0 is minus the preconditioner")
         m.note("Sigma^-1 is close to n times the inverse of the Gram matrix of the x_i, not to that matrix")
-
-    def _long_context(self, m: Measured, layer: OneLayer) -> None:
-        """Section 3: I - A Sigma = (n + M)^-1 M with M = I + tr(Sigma) Sigma^-1. In whitened coordinates A is
-        at the distance r / (n + r) from I, r = 1 + tr(Sigma) / lambda_min."""
-        one = identity(self.dim)
-        left = one - layer.label_form.solve(self.sigma) * self.sigma
-
-        def off(M: fmpq_mat) -> fmpq:
-            return largest(left * (layer.n * one + M) - M)
-
-        spread = trace(self.sigma) * self.sigma.inv()
-        about = "largest entry of (I - A Sigma)(n + M) - M at the best A, M = I + tr(Sigma) Sigma^-1"
-        m.zero("rate_error", off(one + spread), about)
-        m.control("the same for M = tr(Sigma) Sigma^-1", off(spread), of="rate_error")
 
     def compare(self, given: Given) -> Comparison:
         given.require("Theorem 1", LINEAR, w=given.task)

@@ -24,4 +24,3 @@ class Gain(Searched):
         wrong = found.a if found.planes else found.a * fmpq(11, 10)
         about = "gain of the same matrix without its rotation (of a wrong step where there is none)"
         m.control(about, 1 - self.steps.polynomial(wrong) / least, wants="negative")
-        self.paths(m, found)

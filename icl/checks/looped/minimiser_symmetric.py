@@ -7,6 +7,7 @@ from flint import fmpq, fmpq_poly
 from icl.checks.looped.settings import Searched
 from icl.checks.statement import OPEN, Blurred, Measured, setting
 from icl.theory.looped.search import rounded
+from icl.theory.looped.tokens import paths_error, turned
 from icl.theory.roots import real_roots
 
 
@@ -33,9 +34,7 @@ class MinimiserSymmetric(Searched):
         a, b = witness.a, witness.b
         about = "the rational witness: its entries in a plane in which it turns"
         m.number("witness", [[a, -b], [b, a]], about, searched=True)
-        m.number("witness_numerator", int(witness.risk.p), "numerator of the exact risk of the witness")
-        m.number("witness_denominator", int(witness.risk.q), "denominator of the exact risk of the witness")
-        m.number("real_roots", roots(witness.risk), "real roots of f(a I) minus the risk of the witness")
+        m.number("witness_risk", witness.risk, "exact risk of the witness")
         needed = (8 ** (2 * self.layers + 1) * self.layers * self.dim**2) ** 2
         about = "context length from which the sandwich says anything that a reading note quotes"
         m.number("needed_context", needed, about)
@@ -45,5 +44,10 @@ class MinimiserSymmetric(Searched):
             raise Blurred
         about = "the symmetric part of the best matrix (a wrong step without one), less 1"
         m.control(about, excess, wants="positive")
-        self.paths(m, found)
+        A, L = turned(self.dim, found.a, found.b, found.planes), self.layers
+        errors = [paths_error(A, self.sigma, self.context, L, loops) for loops in (L, L + 1)]
+        about = "attention over tokens of Sigma minus the whitened formula, a prompt"
+        m.zero("paths_error", errors[0], about)
+        m.control("the same of one loop more over tokens", errors[1], of="paths_error")
+        m.note("The risk does not depend on Sigma in whitened coordinates; paths_error is of a prompt of it.")
         m.note("No symmetric matrix is below the best multiple of Sigma^-1 (symmetric_optimum_is_scalar).")

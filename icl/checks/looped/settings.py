@@ -3,17 +3,16 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from flint import arb, fmpq
+from flint import fmpq
 
 from icl.checks.prompts import Prompts
-from icl.checks.statement import OPEN, Blurred, Measured, setting
+from icl.checks.statement import OPEN, Blurred, setting
 from icl.errors import InputError
 from icl.theory.looped import normal
 from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.looped.plane import coefficients
 from icl.theory.looped.search import Rotated, best_rotation
 from icl.theory.looped.symmetric import scalar_is_least
-from icl.theory.looped.tokens import paths_error, turned
 
 WIDE, DEEP = "a recursion over words takes minutes", "products of two traces of degree 16 take minutes"
 SADDLES = {  # context lengths from which the best scalar is a saddle, at 2, 3, .. 8 loops, by dimension
@@ -30,7 +29,6 @@ SADDLES = {  # context lengths from which the best scalar is a saddle, at 2, 3, 
 SADDLE_FROM = {(d, L): n for d, row in SADDLES.items() for L, n in enumerate(row, 2)}
 THREE_LOOPS = {(d, 3): n for d, n in zip(range(2, 11), (14, 17, 20, 22, 25, 28, 30, 32, 34), strict=True)}
 LOWER_FROM = SADDLE_FROM | THREE_LOOPS | {(2, 5): 8, (2, 7): 7, (4, 5): 11}  # before, by a far rotation
-NO_SIGMA = "The risk does not depend on Sigma in whitened coordinates; paths_error is of a prompt of it."
 
 
 @dataclass
@@ -54,17 +52,6 @@ class Looped(Prompts):
         if not found.risk < lowest * fmpq(1001, 1000):
             raise Blurred
         return found
-
-    def paths(self, m: Measured, found: Rotated) -> None:
-        A = turned(self.dim, found.a, found.b, found.planes)
-
-        def error(loops: int) -> arb:
-            return paths_error(A, self.sigma, self.context, self.layers, loops)
-
-        about = "attention over tokens of Sigma minus the whitened formula, a prompt"
-        m.zero("paths_error", error(self.layers), about)
-        m.control("the same of one loop more over tokens", error(self.layers + 1), of="paths_error")
-        m.note(NO_SIGMA)
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from tests.checks.statements import Mutant, Odd
 
 ILL = {"covariance": [[1.0, 0.999], [0.999, 1.0]]}
-WITNESS = {"witness_numerator": "1516075440567119117", "witness_denominator": "20000000000000000000"}
+WITNESS = {"witness_risk": "1516075440567119117/20000000000000000000"}
 ODD = [
     Odd("looped/minimiser_symmetric", {"layers": 2}, "fails", WITNESS),
     Odd("looped/minimiser_symmetric", {"layers": 3, "context": 14}, "fails"),  # the scalar is a local minimum
