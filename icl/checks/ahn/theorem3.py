@@ -11,9 +11,8 @@ from icl.checks.given import Comparison, Given
 from icl.checks.statement import Measured
 from icl.errors import InputError
 from icl.theory.ahn.critical_set import S
-from icl.theory.ahn.forward import positive
 from icl.theory.one_layer import OneLayer
-from icl.theory.rationals import diagonal, dot, identity, matrix, trace, unit
+from icl.theory.rationals import diagonal, identity, largest, matrix, trace, unit
 from icl.theory.roots import real_roots
 from icl.theory.wishart import best_polynomial, covariance_moments, mean_trace
 from icl.theory.words import stack_risk, stack_slope
@@ -73,22 +72,19 @@ class Theorem3(CriticalSet):
         )
 
     def _flow(self, m: Measured) -> None:
-        rng, d, L, n = Random(self.seed), min(self.dim, WIDE), min(self.layers, DEEP), self.context
-        on_s = [fmpq(rng.randint(20, 120), 100) * identity(d) for _ in range(L)]
+        """Eqs. (28) and (29): both are equalities where a gradient g is a multiple of I, as <g, R> is then
+        tr(g) tr(R) / d for every R."""
+        rng, d, n = Random(self.seed), min(self.dim, WIDE), self.context
+        on_s = [fmpq(rng.randint(20, 120), 100) * identity(d) for _ in range(min(self.layers, DEEP))]
+
+        def off(A: list[fmpq_mat], layer: int) -> fmpq:
+            g = matrix([[stack_slope(A, n, layer, unit(j, k, d)) for k in range(d)] for j in range(d)])
+            return largest(g - trace(g) / d * identity(d))
+
+        about = f"largest entry of a gradient on S off the multiples of I, by layer, up to {WIDE} dimensions"
+        m.zero("flow_error", [off(on_s, layer) for layer in range(len(on_s))], about)
         tilted = [on_s[0] + unit(0, 0, d) / 2, *on_s[1:]]
-        R = positive(rng, d, d)
-        across = R - trace(R) / d * identity(d)
-
-        def rate(A: list[fmpq_mat]) -> fmpq:
-            g = matrix([[stack_slope(A, n, 0, unit(j, k, d)) for k in range(d)] for j in range(d)])
-            return trace(g) ** 2 - d * dot(g, g)
-
-        about = f"derivative along R_i less that along r_i Sigma^-1, by layer, up to {WIDE} dimensions"
-        m.zero("flow_error", [stack_slope(on_s, n, i, across) for i in range(L)], about)
-        m.control("at a point off S", stack_slope(tilted, n, 0, across), of="flow_error")
-        about = "decrease by the flow in S minus d times that of gradient flow, by the first layer"
-        m.zero("rate_error", rate(on_s), about)
-        m.control("at a point off S", rate(tilted), of="rate_error")
+        m.control("at a point off S", off(tilted, 0), of="flow_error")
 
     def _steps(self, m: Measured) -> None:
         """Section 4.2: the share of the risk that one step leaves, by the condition number."""

@@ -21,13 +21,9 @@ SADDLES = {  # context lengths from which the best scalar is a saddle, at 2, 3, 
     4: (25, 22, 12, 12, 11, 10, 10),
     5: (31, 26, 14, 13, 12, 12, 11),
     6: (39, 30, 16, 15, 13, 13, 13),
-    7: (47, 34, 17, 17, 15, 14, 14),
-    8: (57, 39, 19, 18, 16, 16, 15),
-    9: (67, 43, 20, 20, 17, 17, 16),
-    10: (78, 48, 22, 21, 19, 18, 18),
 }
 SADDLE_FROM = {(d, L): n for d, row in SADDLES.items() for L, n in enumerate(row, 2)}
-THREE_LOOPS = {(d, 3): n for d, n in zip(range(2, 11), (14, 17, 20, 22, 25, 28, 30, 32, 34), strict=True)}
+THREE_LOOPS = {(d, 3): n for d, n in zip(range(2, 7), (14, 17, 20, 22, 25), strict=True)}
 LOWER_FROM = SADDLE_FROM | THREE_LOOPS | {(2, 5): 8, (2, 7): 7, (4, 5): 11}  # before, by a far rotation
 
 
