@@ -24,9 +24,8 @@ from tests.records import FakeRunner, mark, record
 PAPER = Path(__file__).parents[2] / "docs/records/paper/figures"
 STORED = sorted(path.parents[1].relative_to(PAPER).as_posix() for path in PAPER.glob("*/*/paper/figure.json"))
 
-LOOPED = ("looped/fig1", "looped/fig2", "looped/fig4", "looped/fig5")
-DEPTH = ("depth/fig2", "depth/fig3", "depth/fig4")
-COMPUTED = ("giannou/fig10", *DEPTH, *LOOPED, "lu/fig1", "lu/fig2", "lu/fig4")
+PLACES = {"depth": (2, 3, 4), "giannou": (10,), "looped": (1, 2, 4, 5), "lu": (1, 2, 4)}
+COMPUTED = [f"{paper}/fig{n}" for paper, numbers in PLACES.items() for n in numbers]
 LEFT = (*KEYS, "caption")  # of a figure's config: how it looks
 CONTEXTS, COMPONENTS = 400, 2
 SCALES = {"trained": 0.25, "plain": 0.5, "pgd_steps": 1.0, "pgd_one": 2.0, "gd_steps": 4.0, "gd_one": 5.0}
@@ -151,11 +150,7 @@ def built(id: str, scale: str = "smoke", **settings: Any) -> Any:
 
 def rounded(value: Any) -> Any:
     """Return a document with nine digits of every number."""
-    if isinstance(value, dict):
-        return {str(key): rounded(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [rounded(part) for part in value]
-    return float(f"{value:.9g}") if isinstance(value, float) else value
+    return json.loads(json.dumps(value), parse_float=lambda text: float(f"{float(text):.9g}"))
 
 
 SMALL: dict[str, Callable[[], tuple[Figure, Records]]] = {

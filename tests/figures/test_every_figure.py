@@ -1,5 +1,8 @@
-"""Every figure: its claims measured again, its picture at both widths. The limits of its settings are in
-tests/conformance."""
+"""Every figure: which runs it asks for, its claims measured again, its picture at both widths. The limits of
+its settings are in tests/conformance."""
+
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,11 +11,14 @@ from matplotlib.text import Text
 from icl.look import Look, drawn_as
 from tests.conformance.configs import configs
 from tests.drawn import faults, widths
-from tests.figures.bases import STORED, base, rounded, stored
+from tests.figures.bases import STORED, base, built, rounded, stored
+from tests.records import FakeRunner, mark, record
 
 FIGURES = [config.name for config in configs("figure")]
 DRAWN_ALONE = ("ahn/fig6", "ahn/fig7", "giannou/fig2")  # of which no arrays of the claims are stored
 LAID_OUT_AS_ANOTHER = ("lds/fig2", "lds/fig4", "lds/fig6", "giannou/fig4", "giannou/fig6")  # but for numbers
+# Runs in requests.txt: a figure, the scale and other settings; below them each experiment and what is set.
+REQUESTS = Path(__file__).with_name("requests.txt").read_text().strip().split("\n\n")
 COLUMN = 3.3  # inches
 OF_A_USER = "lines.linewidth: 0.5\npatch.linewidth: 0.5\nfont.size: 6\n"
 
@@ -50,3 +56,28 @@ def test_what_the_battery_would_object_to_is_seen():
     axes.set_title("a title " * 40)
     found = {one.partition(":")[0] for one in faults(picture)}
     assert found >= {"covered", "alike", "leaves the picture"}
+
+
+@pytest.mark.parametrize("block", REQUESTS, ids=lambda block: block.partition("\n")[0])
+def test_a_figure_asks_for_these_runs(block):
+    title, *lines = block.split("\n")
+    id, scale, *settings = title.split(" ", 2)
+    figure = built(id, scale, **json.loads("".join(settings) or "{}"))
+    run = record(run=mark("f", [4, 7]), config={"task": {"context": 9}})
+    runner = FakeRunner(lambda *asked: run, scale)
+    runner.store = lambda *given: record(run=mark("s"), weights=_best_points(figure))
+    figure.runs(runner)
+    assert [_line(*asked) for asked in runner.asked] == lines
+
+
+def _best_points(figure):
+    """Return where the stacks of giannou's Figure 2 begin."""
+    layers = getattr(figure, "layers", None) or [1]
+    theta_LV = np.full((len(layers), 2 * max(layers)), 0.8) if isinstance(layers, list) else None
+    return {f"family_{mask}_theta_LV": theta_LV for mask in ("masked", "unmasked")}
+
+
+def _line(experiment, overrides):
+    return " ".join(
+        [experiment, *(f"{key}={json.dumps(value)}" for key, value in rounded(overrides).items())]
+    )

@@ -10,7 +10,6 @@ from icl.algorithms import newton_iteration
 from icl.algorithms.coordinates import moments
 from icl.algorithms.newton import transpose_start
 from icl.figures.giannou.family import exact_problem, family_best, newton_losses, sampled_problem
-from icl.figures.giannou.logistic import gap_verdict
 from icl.figures.giannou.outputs import clipped_predictions, range_of, share_within
 from icl.figures.giannou.regression import Stack
 from icl.models import LSA, Encoder, LinearTransformer
@@ -29,12 +28,6 @@ SEEDS, MASKS = [0, 4], ("unmasked", "masked")
 def runs_without_a_folder(monkeypatch):
     for module in ("logistic", "regression"):
         monkeypatch.setattr(f"icl.figures.giannou.{module}.restored", lambda run: run)
-
-
-def test_gaps_have_students_interval():
-    measured, _ = gap_verdict(np.array([1.0, 2.0, 3.0]))
-    assert measured["high"] - 2 == pytest.approx(4.302653 / 3**0.5, rel=1e-6)
-    assert gap_verdict(np.array([-1.0]))[1] == "undecided"
 
 
 def untrained_encoder(experiment, overrides):
@@ -62,8 +55,7 @@ def test_logistic_losses_are_those_of_the_outputs():
     assert found["trained_LR"][1, 1] == pytest.approx(float(trained_B.mean()), rel=1e-12)
 
 
-ALONE = {"dim": 2, "context": 6, "layers": [3, 2, 1], "seeds": SEEDS, "steps": 10, "grown": False}
-SIZE = ALONE | {"starts": 1}
+SIZE = {"dim": 2, "context": 6, "layers": [3, 2, 1], "seeds": SEEDS, "steps": 10, "grown": False, "starts": 1}
 LAYERNORM = {"layernorm_layers": [1], "layernorm_steps": 10}
 
 
@@ -99,14 +91,11 @@ def test_losses_of_figure_2():
 
 
 def test_no_run_begins_where_noise_takes_the_loss_away():
-    """Take also the best point of four layers, without a mask, at d = 10 and n = 50."""
+    """Take the best point of four layers, without a mask, at d = 10 and n = 50."""
     deep = [-2.522, -0.6426, 3.509, 9.2, 0.1895, 0.5033, 1.403, 1.267]
-    for dim, scalars, noises in ((5, [0.8, 1.0], [0.005]), (10, deep, [])):
-        size = SIZE | {"dim": dim, "context": 5 * dim, "layers": [len(scalars) // 2]}
-        runner, figure = FakeRunner(), built("giannou/fig2", **size)
-        known = record(weights={"family_unmasked_theta_LV": np.array([scalars])})
-        assert len(figure.started(runner, known, False)) == len(noises)
-        assert [asked["model.init_std"] for _, asked in runner.asked] == noises
+    figure = built("giannou/fig2", **SIZE | {"dim": 10, "context": 50, "layers": [4]})
+    known = record(weights={"family_unmasked_theta_LV": np.array([deep])})
+    assert figure.started(FakeRunner(), known, False) == {}
 
 
 def test_a_stack_that_grew():
@@ -127,15 +116,6 @@ def test_a_stack_that_grew():
     assert Stack(run, 2, 3).identity != Stack(run, 3, 3).identity
 
 
-@pytest.mark.parametrize(("id", "own"), [("fig8", SIZE | {"tilted": False}), ("fig9", ALONE)])
-def test_ill_conditioned_prompts_have_their_own_baselines(id, own):
-    size = own | {"layers": [1, 2], "prompts": 200, "conditions": [1.0, 4.0], "noises": [0.5]}
-    figure = built(f"giannou/{id}", **size)
-    records = figure.runs(FakeRunner(untrained))
-    assert float(records["baselines_kappa4_noise0.5"].weights["least_squares"]) > 0
-    assert [claim.verdict for claim in figure.claims(records)] == ["undecided"]
-
-
 def test_outputs_by_two_routes():
     """Compare Gram matrices and tokens; the masked outputs are affine, the others not."""
     figure = built("giannou/fig5", **SIZE | LAYERNORM | {"layers": [1, 2]})
@@ -149,9 +129,6 @@ def test_outputs_by_two_routes():
         assert (bend < 1e-9) == (mask == "masked")
     newton = found["newton_transpose_3_TKG"]
     assert np.abs(newton[2] - found["line_G"]).max() < np.abs(newton[1] - found["line_G"]).max()
-    normed = records["layernorm_outputs"].weights
-    assert np.allclose(normed["line_G"], found["line_G"])
-    assert normed["kappa1_layernorm_L1_RKG"].shape[:2] == (2, 20)
     assert [claim.verdict for claim in figure.claims(records)] == ["undecided"]
 
 

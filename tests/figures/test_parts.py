@@ -116,7 +116,6 @@ def test_panels_and_legend_go_into_further_rows_of_a_narrow_figure(layout, wide,
         assert len(legend.get_texts()) == 3 and box.x0 >= 0 and box.x1 <= figure.bbox.x1
         assert figure.get_figheight() == pytest.approx(height + box.height / figure.dpi)
         assert not any(box.overlaps(axes.get_tightbbox()) for axes in figure.axes)
-        assert figure.axes[0].title.get_fontsize() == 8
 
 
 def stored_run():

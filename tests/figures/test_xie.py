@@ -5,32 +5,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from icl.config.compose import compose
-from icl.config.objects import instantiate
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.figures.arrays import metric
 from icl.figures.xie.fig1 import Fig1
-from icl.figures.xie.fig5 import alignment_of, descent_gradients, input_gradients
+from icl.figures.xie.fig5 import alignment_of
 from icl.figures.xie.runs import risks
 from icl.jobs.requests.figure import FigureRunner
 from icl.jobs.requests.train import parse as train_request
-from icl.models import LinearTransformer, YqLSA
-from icl.random import generator
-from icl.tasks import LinearRegression
-from icl.theory.closed_forms import isotropic_risk, isotropic_step
+from icl.theory.closed_forms import isotropic_risk
 from tests.figures.bases import built
 
 SIZE = {"dim": 3, "context": 5, "seeds": [0, 4]}
 SHORT = {"minibatch_steps": 6, "minibatch_size": 32}
-NONE = {"squared_norms": [0, 4.0], "minibatch_squared_norms": []}
 LAST = {"squared_norms": [0, 4], "minibatch_squared_norms": [4], "alignment_squared_norm": 4, "prompts": 4000}
 OWN = {
     "fig1": {"squared_norms": [4, 0]},
     "fig2": {**SHORT, "heads": [4, 1, 3], "squared_norm": 4, "minibatch_heads": [1]},
-    "fig3": {**SHORT, "heads": 4, **NONE},
     "fig4": {"heads": 4, "squared_norms": [0, 4], "squared_biases": [0, 1]},
     "fig5": {**SHORT, **LAST},
 }
@@ -53,26 +46,19 @@ def test_a_figures_run_is_that_of_the_experiment(scale, seeds):
     assert identity(*settings, "model.heads=11") == identity()
 
 
-@pytest.mark.parametrize("name", ["heads", "yq_lsa"])
-def test_covariates_are_white_at_any_dim(name):
-    """Set dim 5, whose default is ahn's Sigma: the exact lines would not be those of the runs."""
-    size = Fig1(dim=5, context=5, seeds=[0], squared_norms=[0, 1])
-    given = [f"experiment=xie/{name}", "scale=laptop", *overrides(size, prior=1.0)]
-    law = instantiate("task", compose(ConfigDirs(), "train", given).settings["task"]).law([0])
-    assert torch.equal(law.Sigma_RDD[0], torch.eye(5, dtype=torch.float64)) and law.read_out == 1
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """Return records of small figures, trained at smoke as by the command line."""
     runner = FigureRunner("smoke", Session(tmp_path_factory.mktemp("outputs")))
-    found = {name: figure.runs(runner) for name, figure in SMALL.items() if name != "fig3"}
+    found = {name: figure.runs(runner) for name, figure in SMALL.items()}
     one_seed = replace(SMALL["fig5"], seeds=[0]).yq_lsa(runner, prior=4)
     return found | {"one seed": alignment_of(one_seed, LAST["prompts"])}
 
 
 def test_risks_are_exact_however_a_run_was_trained(trained):
     run, short = trained["fig2"]["H3"], trained["fig2"]["minibatch H1"]
+    tasks = [one.config["task"] for one in (run, short, trained["fig5"]["aligned"])]
+    assert {task["covariance"] for task in tasks} == {"identity"}, "another is the default at dim 5"
     steps_T, loss_ST = metric(run, "loss")
     shared, at_T, at_S = np.intersect1d(steps_T, run.weights["history_steps"], return_indices=True)
     assert {0, 40} <= set(shared.tolist())
@@ -109,26 +95,3 @@ def test_the_excess_is_the_mean_square_of_the_gradients_difference(trained):
             np.testing.assert_allclose(square_RS, excess_RS[:seeds], rtol=0.1)
         assert len(aligned["prediction_SQ"]) == len(aligned["steps_S"])
         assert (np.diff(aligned["prediction_SQ"], axis=1) > 0).all()
-
-
-def yq_lsa(**weights):
-    """Return one head with its guess, at given weights or at random ones."""
-    family = YqLSA(3, 1, init_std=0.5)
-    family.load(weights) if weights else family.initialise([7])
-    return LinearTransformer(family.requires_grad_(False))
-
-
-def test_the_gradients_of_eq_7_are_those_of_one_step_and_of_autograd():
-    law = LinearRegression(3, 5, rotation="none", prior_mean=[1.0, -2.0, 0.5], read_out=1).law([7])
-    prompt = law.gram_prompts([generator(7, "eval")], 6)
-    eta, w_star_D = isotropic_step(3, 5), law.mean_RD[0]
-    P_PP, Q_PP = torch.zeros(2, 4, 4).double()
-    P_PP[3, :3], P_PP[3, 3], Q_PP[:3, :3] = -eta * w_star_D, eta, torch.eye(3)
-    step_RBD = descent_gradients(prompt.gram_RBPP, law.mean_RD, 5)
-    at_step = yq_lsa(P=P_PP[None, None], Q=Q_PP[None, None], v=w_star_D[None, None, None])
-    found_RBD = input_gradients(at_step, prompt.gram_RBPP)
-    torch.testing.assert_close(step_RBD, found_RBD, rtol=1e-12, atol=1e-12)
-    anywhere, query_RBP = yq_lsa(), prompt.query_RBP.clone().requires_grad_()
-    moved = type(prompt)(prompt.gram_RBPP, query_RBP, prompt.target_RB, 1)
-    (grad_RBP,) = torch.autograd.grad(anywhere.predict(moved).sum(), query_RBP)
-    torch.testing.assert_close(input_gradients(anywhere, prompt.gram_RBPP), grad_RBP[..., :3])
