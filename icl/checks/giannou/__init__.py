@@ -1,1 +1,0 @@
-"""Checks of giannou's statements, one file per result, and their machinery."""

@@ -34,22 +34,15 @@ class Degrees(Statement):
             raise InputError("check.condition=1.0: must be above 1")
 
     def measure(self, m: Measured) -> None:
-        counts, kappa = list(range(1, self.layers + 1)), rational(self.condition)
+        counts, kappa = range(1, self.layers + 1), rational(self.condition)
         attention = attention_degrees(self.layers, Random(self.seed))
         second, third, fourth = (newton_degrees(order, self.layers) for order in (2, 3, 4))
-        off = []
-        for t, a, b, c in zip(counts, attention, second, third, strict=True):
-            off += [a - 3**t, b - (2 ** (t + 1) - 1), c - (2 * 3**t - 1)]
-        m.zero("mismatches", sum(map(abs, off)), "sum of the differences of all degrees from those stated")
+        rows = list(zip(counts, attention, second, third, strict=True))
+        off = [abs(a - 3**t) + abs(b - (2 ** (t + 1) - 1)) + abs(c - (2 * 3**t - 1)) for t, a, b, c in rows]
+        m.zero("mismatches", sum(off), "sum of the differences of all degrees from those stated")
         m.control("the same of order 4 for order 3, at one step", fourth[0] - third[0], of="mismatches")
-        m.true(
-            "ordered",
-            all(
-                b <= a < c and (t == 1 or b < a)
-                for t, a, b, c in zip(counts, attention, second, third, strict=True)
-            ),
-            "2 is passed from the second layer on, 3 never reached",
-        )
+        ordered = all(b <= a < c and (t == 1 or b < a) for t, a, b, c in rows)
+        m.true("ordered", ordered, "2 is passed from the second layer on, 3 never reached")
         best = [best_residual(3**t, kappa) for t in counts]
         m.number("best_residual", best, "least residual of any polynomial of degree 3^l, by l")
         found = [newton_residual(3, t, kappa) for t in counts]

@@ -14,7 +14,6 @@ from icl.theory.giannou.balls import greatest
 from icl.theory.giannou.inversion import descent_steps, steps_to
 from icl.theory.rationals import rational
 
-ONE = fmpq(1)
 CONDITIONS = (2, 10, 100, 1000)  # of A^T A
 OTHER_SIZES = ("1/2", "9/10", "999/1000", "1001/1000")  # of the best step size
 
@@ -61,7 +60,7 @@ class GradientDescent(Statement):
         about = "most steps saved by another fixed step size at kappa = 100"
         m.below("gain", steps[2] - min(others), 1, about)
 
-    def _rate(self, kappa: int, share: fmpq = ONE) -> fmpq:
+    def _rate(self, kappa: int, share: fmpq | int = 1) -> fmpq:
         """Return the largest |1 - eta lambda| over eigenvalues, at a share of 2 / (lambda_1 + lambda_d)."""
         spread = [1 + (kappa - 1) * fmpq(i, self.dim - 1) for i in range(self.dim)]
         return max(abs(1 - share * 2 * x / (1 + kappa)) for x in spread)

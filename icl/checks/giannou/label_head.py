@@ -20,7 +20,8 @@ from icl.random import generator
 from icl.theory.giannou.own_token import triangles
 
 FRESH = 30  # prompts that heads are judged on, for each that they are fitted on
-SCALARS, LABEL = ((0, 0), (1, 0)), (1, 1)  # entries of C: to the first block, from the second
+# entries of C, to the first block from the second
+SCALARS, WITH_LABEL = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[1.0, 0.0], [1.0, 1.0]])
 ITERATIONS = 100
 
 
@@ -56,7 +57,7 @@ class LabelHead(Statement):
         fresh = drawn(generator(self.seed, "check"), self.dim, self.context, FRESH * self.samples)
         start = torch.tensor([[-0.4, 0.0], [-0.5, 0.0]], dtype=torch.float64).repeat(self.layers, 1, 1)
         scalars = fitted(SCALARS, few, start, -1.0)
-        label = fitted((*SCALARS, LABEL), few, *scalars)
+        label = fitted(WITH_LABEL, few, *scalars)
         turned_L22 = label[0].clone()
         turned_L22[:, 1, 1] *= -1
         plain_B, label_B = (losses(*of, fresh).numpy() for of in (scalars, label))
@@ -99,23 +100,18 @@ def losses(C_L22: Tensor, read_out: float | Tensor, prompts: Prompts) -> Tensor:
     return (read_out * query_BP[:, D] - target_B).square() / D
 
 
-def fitted(
-    entries: tuple[tuple[int, int], ...], prompts: Prompts, start_L22: Tensor, read_out: float
-) -> tuple[Tensor, float]:
-    """Return C and the read-out of least loss on these prompts, only these entries of C free."""
-    rows, columns = zip(*entries, strict=True)
+def fitted(free_22: Tensor, prompts: Prompts, start_L22: Tensor, read_out: float) -> tuple[Tensor, float]:
+    """Return C and the read-out of least loss on these prompts, other entries of C than the free ones 0."""
 
     def weights(theta: Tensor) -> tuple[Tensor, Tensor]:
-        C_L22 = torch.zeros_like(start_L22)
-        C_L22[:, rows, columns] = theta[:-1].view(len(C_L22), -1)
-        return C_L22, theta[-1]
+        return free_22 * theta[:-1].view_as(start_L22), theta[-1]
 
     def objective(point: np.ndarray) -> tuple[float, np.ndarray]:
         theta = torch.from_numpy(point).requires_grad_()
         loss = losses(*weights(theta), prompts).mean()
         return loss.item(), torch.autograd.grad(loss, theta)[0].numpy()
 
-    begin = np.array([*start_L22[:, rows, columns].flatten().tolist(), read_out])
+    begin = np.array([*start_L22.flatten().tolist(), read_out])
     run = minimize(objective, begin, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": ITERATIONS})
     C_L22, last = weights(torch.from_numpy(run.x))
     return C_L22, float(last)

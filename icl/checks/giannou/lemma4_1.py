@@ -8,6 +8,7 @@ from flint import fmpq, fmpq_mat
 from icl.checks.statement import Measured, Statement, setting
 from icl.theory.giannou.columns import Layer, State, distance, forward, lacking_a_head, width
 from icl.theory.giannou.least_squares import one_layer, two_layers
+from icl.theory.giannou.logistic import whole_numbers
 from icl.theory.rationals import identity, unit
 
 
@@ -32,11 +33,8 @@ class Lemma4_1(Statement):
 
     def measure(self, m: Measured) -> None:
         rng, d = Random(self.seed), self.dim
-
-        def draw() -> fmpq_mat:
-            return fmpq_mat(d, d, [fmpq(rng.choice((-1, 1)) * rng.randint(1, 9), 10) for _ in range(d * d)])
-
-        A, X = draw() + 2 * unit(0, d - 1, d), draw() + 2 * identity(d)  # beyond d = 1 A is not symmetric
+        A = whole_numbers(rng, d, d, 9) / 10 + 2 * unit(0, d - 1, d)  # beyond d = 1 not symmetric
+        X = whole_numbers(rng, d, d, 9) / 10 + 2 * identity(d)
         two, one = two_layers(), [one_layer()]
 
         def error(layers: list[Layer], stored: fmpq_mat) -> fmpq:

@@ -58,9 +58,8 @@ class LemmaB8(LogisticProblems):
         low = greatest((size - 1) / step for size, step in zip(sizes, steps, strict=True))
         about = "largest ratio of the lower bound of lambda_f to lambda_f"
         m.below("lambda_lower_bound_over_lambda", low / arb(1 + mu).sqrt(), 1, about)
-        traces = [sum((at.hessian[i, i] - mu for i in range(self.dim)), arb(0)) for at in points]
         about = "largest trace of Hess f - mu I, which bounds its norm"
-        m.below("hessian_less_mu", greatest(traces), 1, about)
+        m.below("hessian_less_mu", greatest(at.hessian.trace() - mu * self.dim for at in points), 1, about)
         self._display(m, rng, losses)
         m.note(
             "The correct upper bound is lambda_f <= |grad f| / sqrt(mu) <= (1 + mu |x|) / sqrt(mu); the "

@@ -61,21 +61,17 @@ class LemmaB9(LogisticProblems):
                 grown.append(growth(at, ONE) + error)
         m.positive("inside_bounds", least(inside), "least distance of a step from its bounds")
         m.control("the same of half a step", least(half), of="inside_bounds")
+        ends = [
+            self._norms(loss, arb_mat(direction(rng, self.dim)) * (start * radius))
+            for loss in losses
+            for start in (STARTS if error < 2 else STARTS[-1:])
+        ]
         if error < 2:
             m.below("growth", greatest(grown), 0, "largest |x'| - |x| from twice C on, errors outward")
-            ends = [
-                self._norms(loss, arb_mat(direction(rng, self.dim)) * (start * radius))
-                for loss in losses
-                for start in STARTS
-            ]
-            most, about = (
-                greatest(x for norms in ends for x in norms[1:]),
-                "largest |x_t| over C, errors outward",
-            )
-            m.below("largest_over_constant", most / radius, 1, about)
+            most = greatest(x for norms in ends for x in norms[1:])
+            m.below("largest_over_constant", most / radius, 1, "largest |x_t| over C, errors outward")
             m.number("constant", radius, "constant C of both lemmas")
         else:
-            ends = [self._norms(loss, arb_mat(direction(rng, self.dim)) * radius) for loss in losses]
             grown = [after - before for norms in ends for before, after in pairwise(norms)]
             about = "least growth of |x_t| in a step, errors outward"
             m.below("least_growth_in_a_step", least(grown), 0, about)

@@ -9,6 +9,7 @@ from icl.checks.statement import Measured, Sample, Statement, as_float, setting,
 from icl.errors import whole
 from icl.random import generator
 from icl.theory.giannou.columns import forward
+from icl.theory.giannou.logistic import whole_numbers
 from icl.theory.giannou.own_token import layers_of, least_by_spectrum, masked_risks, prediction, spectra
 
 DEEPEST = 4  # masked layers whose risk a Gauss rule is exact for
@@ -63,7 +64,7 @@ class MaskFloor(Statement):
         """Compare the formula for e with layers of (3.1a), at drawn step sizes and tokens."""
         rng, d, n = Random(self.seed), self.dim, min(self.context, 2 * self.dim + 2)
         theta = [fmpq(rng.randint(10, 40), 100) for _ in range(2 * COMPARED)]
-        X = fmpq_mat(d, n + 1, [fmpq(rng.choice((-1, 1)) * rng.randint(1, 9), 5) for _ in range(d * (n + 1))])
+        X = whole_numbers(rng, d, n + 1, 9) / 5
         w = fmpq_mat(d, 1, [rng.randint(1, 9) * (1 if X[i, n] > 0 else -1) for i in range(d)])  # y_q > 0
         labels = (w.transpose() * X).entries()
         H = {"x": X, "y": fmpq_mat([[*labels[:-1], fmpq(0)]])}

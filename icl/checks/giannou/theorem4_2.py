@@ -10,7 +10,8 @@ from icl.checks.statement import Measured, Statement, setting
 from icl.errors import InputError, given_matrix, whole
 from icl.theory.giannou import least_squares
 from icl.theory.giannou.columns import balls, distance, forward, lacking_a_head, near, width
-from icl.theory.rationals import column, identity, matrix, rational
+from icl.theory.giannou.logistic import whole_numbers
+from icl.theory.rationals import identity, matrix, rational
 
 WITHIN = fmpq(1, 10**12)  # of the prediction: how wide its ball may be
 
@@ -90,15 +91,11 @@ class Theorem4_2(Statement):
     def _problem(self) -> tuple[fmpq_mat, fmpq_mat, fmpq_mat]:
         """Draw whole numbers in y and a_test, and A of the condition asked for, exactly."""
         rng, d, n = Random(self.seed), self.dim, self.context
-
-        def draw(size: int) -> fmpq_mat:
-            return column(rng.choice((-1, 1)) * rng.randint(1, 9) for _ in range(size))
-
         kappa = rational(self.condition)
         values = [rational(float(kappa) ** (-k / max(d - 1, 1))) for k in range(d - 1)]
         values.append(1 / kappa if d > 1 else fmpq(1))
-        A = least_squares.design((draw(n), draw(d)), values)
-        y, test = draw(n).transpose(), draw(d).transpose()
+        A = least_squares.design((whole_numbers(rng, n, 1, 9), whole_numbers(rng, d, 1, 9)), values)
+        y, test = whole_numbers(rng, 1, n, 9), whole_numbers(rng, 1, d, 9)
         return A if self.design is None else self._given(), y, test
 
     def _given(self) -> fmpq_mat:

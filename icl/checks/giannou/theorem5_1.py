@@ -70,17 +70,6 @@ class Theorem5_1(NewtonSteps):
         about = "the same for steps whose gradient lacks mu x, less 1"
         m.control(about, greatest(wrong) / allowed - 1, wants="positive")
         m.number("distance_over_eps", distance / eps, "distance over the largest error of a step")
-        self._small(m, eps)
-        m.note(
-            "The width is O(d (1+mu)^6 / (eps^4 mu^8)) here and O(d (1+mu)^8 / (eps^4 mu^10)) in Theorem "
-            "5.2, from which this theorem is said to follow. The error analysis of appendix C gives the "
-            "latter, with a constant C for 1."
-        )
-        m.note("The distance is proportional to eps: the quadratic phase ends at lambda ~ eps.")
-
-    def _small(self, m: Measured, eps: arb) -> None:
-        """Leave it open where steps have larger errors than the theorem assumes."""
-        mu = rational(self.mu)
         small = min(fmpq(1, 100), fmpq(4, 100) * mu / (1 + mu * radius_of_iterates(mu)))
         if not eps <= small:  # errors fall with the square of the width
             width = math.ceil(1.2 * self.width * float(eps / small) ** 0.5 / 100) * 100
@@ -88,3 +77,9 @@ class Theorem5_1(NewtonSteps):
                 f"the error of a step must be below {float(arb(small)):.1e}: check.width={width} suffices, "
                 "with check.inversion=null"
             )
+        m.note(
+            "The width is O(d (1+mu)^6 / (eps^4 mu^8)) here and O(d (1+mu)^8 / (eps^4 mu^10)) in Theorem "
+            "5.2, from which this theorem is said to follow. The error analysis of appendix C gives the "
+            "latter, with a constant C for 1."
+        )
+        m.note("The distance is proportional to eps: the quadratic phase ends at lambda ~ eps.")

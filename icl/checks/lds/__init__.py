@@ -1,1 +1,0 @@
-"""Checks of lds's statements, one file per result, and their machinery."""

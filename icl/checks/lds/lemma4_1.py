@@ -32,12 +32,23 @@ class Lemma41(Windows):
         rng, law, zeros = Random(self.seed), self.sequences(self.length), forced_zeros(self.window)
         layer = Layer(law, self.window)
 
+        def largest(x: fmpq_mat) -> fmpq:
+            return max(abs(x[at, 0]) for at in zeros)
+
         def left(pattern: bool) -> fmpq:
-            return _largest(layer.form * _weights(layer, rng, pattern), zeros)
+            """Return it at a random head, of pattern (13) or not."""
+
+            def entry(free: bool) -> fmpq:
+                drawn = fmpq(rng.choice([-1, 1]) * rng.randint(1, 9))
+                return drawn if free or not pattern else fmpq(0)
+
+            free_b, free_a = in_pattern(self.window)
+            head = [*map(entry, free_b)], [[*map(entry, row)] for row in free_a]
+            return largest(layer.form * layer.coefficients(*head))
 
         m.zero("left", left(True), "largest entry of the left side of (11) on the checkerboard")
         m.control("the same for weights without the pattern", left(False), of="left")
-        m.zero("right", _largest(layer.linear, zeros), "largest entry of the right side of (11) there")
+        m.zero("right", largest(layer.linear), "largest entry of the right side of (11) there")
         about = "a moment of even index sum in its place, E[y_(T-s)^2 G_11^2]"
         m.control(about, layer.form[0, 0], of="right")
         places = range(self.length)
@@ -52,18 +63,3 @@ class Lemma41(Windows):
             m.zero(f"order_{order}", means[:-1], about)
             m.control(f"one of even index sum, E[y_1^{order}]", means[-1], of=f"order_{order}")
         m.note("(11) leaves out the query's own column, as in (38); (10) and (36) leave out the 1/2 of (9).")
-
-
-def _weights(layer: Layer, rng: Random, pattern: bool) -> fmpq_mat:
-    """Return x of a random head, of pattern (13) or not."""
-    free_b, free_a = in_pattern(layer.window)
-
-    def entry(free: bool) -> fmpq:
-        drawn = fmpq(rng.choice([-1, 1]) * rng.randint(1, 9))
-        return drawn if free or not pattern else fmpq(0)
-
-    return layer.coefficients([*map(entry, free_b)], [[*map(entry, row)] for row in free_a])
-
-
-def _largest(x: fmpq_mat, places: list[int]) -> fmpq:
-    return max(abs(x[at, column]) for at in places for column in range(x.ncols()))

@@ -43,7 +43,6 @@ class LemmaC1(Statement):
             name: [draw(name, d, rng, STEPS) for _ in range(self.samples)] for name in SETTINGS
         }
         drawn["any A"] = [(_any(rng, d, d), _any(rng, d, 1)) for _ in range(self.samples)]
-        # det O is analytic in the numbers drawn, on a connected set: 0 everywhere, or on a null set only
         for name, systems in drawn.items():
             full = sum(observability(A, c).rank() == d for A, c in systems)
             key = name.replace(" ", "_")

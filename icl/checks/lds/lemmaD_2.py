@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 
-from flint import fmpq
+from flint import fmpq_mat
 
 from icl.checks.lds.settings import Sequences
 from icl.checks.statement import Measured
 from icl.theory.lds.systems import covariance, covariance_by_sums, mean_covariance
-
-Rows = list[list[fmpq]]
+from icl.theory.rationals import largest
 
 
 @dataclass
@@ -32,10 +31,10 @@ class LemmaD2(Sequences):
         T, noise, process = self.length, self.noise, self.noise.covariance(self.setting, self.dim)
         systems = self.systems(self.samples)
         twice = noise._replace(observation=2 * noise.observation, start=2 * noise.start)
-        by_recursion = [covariance(A, c, T, noise, process) for A, c in systems]
-        by_sums = [covariance_by_sums(A, c, T, noise, process) for A, c in systems]
-        doubled = [covariance_by_sums(A, c, T, twice, 2 * process) for A, c in systems]
-        off, wrong = (max(map(_off, by_recursion, sums)) for sums in (by_sums, doubled))
+        found = [fmpq_mat(covariance(A, c, T, noise, process)) for A, c in systems]
+        by_sums = [fmpq_mat(covariance_by_sums(A, c, T, noise, process)) for A, c in systems]
+        doubled = [fmpq_mat(covariance_by_sums(A, c, T, twice, 2 * process)) for A, c in systems]
+        off, wrong = (largest(*map(fmpq_mat.__sub__, found, sums)) for sums in (by_sums, doubled))
         m.zero("recursion_error", off, "largest difference of (26) from the state's covariance, by steps")
         m.control("the same with all terms doubled", wrong, of="recursion_error")
         if self.setting in ("a", "b"):
@@ -46,7 +45,3 @@ class LemmaD2(Sequences):
             about = "largest difference of the mean of (26) over systems, E v^n = 1 / (n + 1)"
             m.zero("mean_error", off, about)
         m.note("Eq. (26) starts at y_0; a sequence y_1 .. y_T has the entries i, j >= 1.")
-
-
-def _off(one: Rows, other: Rows) -> fmpq:
-    return max(abs(a - b) for rows in zip(one, other, strict=True) for a, b in zip(*rows, strict=True))

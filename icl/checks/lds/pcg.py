@@ -17,7 +17,7 @@ from icl.tasks.dynamical_system import gram_prompts
 from icl.theory.lds.heads import Head, Heads, floats
 from icl.theory.lds.layer import answer, gram, hessian_traces, in_pattern, weights
 from icl.theory.lds.pcg import Section5
-from icl.theory.rationals import column, dot, matrix
+from icl.theory.rationals import column, dot, identity, matrix
 
 SEQUENCES = 100  # drawn at most, for one with two steps
 VARIANCES = "process_noise", "observation_noise", "initial_variance"
@@ -62,7 +62,7 @@ class Pcg(Windows):
         layer, rng = self.regular_layer(), Random(self.seed)
         self._identities(m, rng)
         head = Heads(layer).search(in_pattern(self.window)[0], rng)
-        units = [[fmpq(int(i == j)) for j in range(self.window + 1)] for i in range(self.window + 1)]
+        units = identity(self.window + 1).tolist()
         step = layer.coefficients(units[-1], units[:-1])
         eta = dot(layer.linear, step) / dot(step, layer.form * step)
         x = layer.coefficients(head.b[0], head.keys[0])
@@ -83,14 +83,14 @@ class Pcg(Windows):
         def drawn(count: int) -> list[fmpq]:
             return [fmpq(rng.choice((-1, 1)) * rng.randint(1, 9)) for _ in range(count)]
 
-        s, steps = self.window, None
+        s = self.window
         for _ in range(SEQUENCES):
             y, b, keys = drawn(self.length), drawn(s + 1), [drawn(s + 1) for _ in range(s)]
             one, out = Section5(b, keys, gram(y, s)), answer(y, *weights(b, keys))
             with suppress(ZeroDivisionError):  # no second step where q solves it or q.g = 0
                 unit, steps = 1 / out, one.two_steps()
                 break
-        if steps is None:
+        else:
             return m.undecided(f"none of {SEQUENCES} drawn sequences has a second step")
         query = column(y[-s - 1 : -1])
 

@@ -132,8 +132,8 @@ def _descended(loss: Logistic, tolerance: fmpq) -> tuple[fmpq_mat, int]:
 
 def draw(rng: Random, context: int, dim: int, mu: fmpq) -> Logistic:
     """Draw points of Assumption 3.2, |a_i| <= 1 and the longest about 1, with labels sign <a_i, w>."""
-    A = whole(rng, context, dim)
-    w = whole(rng, dim, 1)
+    A = whole_numbers(rng, context, dim)
+    w = whole_numbers(rng, dim, 1)
     longest = isqrt(max(sum(int(x.p) ** 2 for x in row) for row in A.tolist())) + 1
     y = [1 if score >= 0 else -1 for score in (A * w).entries()]
     return Logistic(A / longest, y, mu)
@@ -141,10 +141,10 @@ def draw(rng: Random, context: int, dim: int, mu: fmpq) -> Logistic:
 
 def direction(rng: Random, dim: int) -> fmpq_mat:
     """Draw a rational vector of norm at most 1, and of at least 1 - 1e-3."""
-    v = whole(rng, dim, 1)
+    v = whole_numbers(rng, dim, 1)
     return v / fmpq(isqrt(10**6 * int(dot(v, v).p)) + 1, 1000)
 
 
-def whole(rng: Random, rows: int, columns: int) -> fmpq_mat:
-    entries = [rng.choice((-1, 1)) * rng.randint(1, 99) for _ in range(rows * columns)]
+def whole_numbers(rng: Random, rows: int, columns: int, most: int = 99) -> fmpq_mat:
+    entries = [rng.choice((-1, 1)) * rng.randint(1, most) for _ in range(rows * columns)]
     return fmpq_mat(rows, columns, entries)

@@ -74,7 +74,7 @@ MUTANTS = [
     Mutant("giannou/theorem4_2", "2 * X[-1] - X[-1]", "2 * X[-1] - fmpq(10**8 + 1, 10**8) * X[-1]"),
     Mutant("giannou/theorem4_2", "T, H, epsilon, mu)", "T, H, epsilon, mu / 2)", settings={"mu": 0.1}),
     Mutant("giannou/theorem4_2", "(4 * self.dim + 3)", "(4 * self.dim + 4)"),
-    Mutant("giannou/degrees", "off += [a - 3**t,", "off += [a - 2**t,"),
+    Mutant("giannou/degrees", "abs(a - 3**t)", "abs(a - 2**t)"),
     Mutant("giannou/degrees", "(2, 3, 4)", "(3, 2, 4)"),
     Mutant("giannou/degrees", "b <= a < c", "b <= c < a"),
     Mutant("giannou/gradient_descent", "steps(self._rate(kappa)", "steps(self._rate(2 * kappa)"),
