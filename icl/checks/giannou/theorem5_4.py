@@ -91,10 +91,6 @@ class Theorem5_4(LogisticProblems):
         rng, run = Random(self.seed), Runs()
         for loss in self.drawn(rng):
             run.follow(self.far(loss, rng, 0), rng)
-        if run.drops:
-            m.above("min_decrease_phase1", least(run.drops), fmpq(1, 100), "least decrease seen in phase one")
-        if run.exact_drops:
-            m.above("min_decrease_exact", least(run.exact_drops), fmpq(2, 100), "least seen in an exact step")
         m.below("max_ratio_phase2", greatest(run.ratios), 1, "largest lambda' / (3 lambda^2 + C' eps) seen")
         about = "the same for an error of local norm 4 C' eps, less 1"
         m.control(about, least(run.wrong) - 1, of="max_ratio_phase2")

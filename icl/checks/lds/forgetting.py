@@ -6,9 +6,8 @@ from random import Random
 
 from flint import arb, fmpq, fmpq_mat
 
-from icl.checks.lds.settings import Sequences
+from icl.checks.lds.settings import Sequences, ranged
 from icl.checks.statement import Measured
-from icl.checks.statement import setting as ranged
 from icl.theory.lds.kalman import Predictor, filter_gain, least_errors, radius
 from icl.theory.rationals import column, identity
 

@@ -8,8 +8,7 @@ from random import Random
 
 from flint import fmpq
 
-from icl.checks.statement import Measured, Statement
-from icl.checks.statement import setting as ranged
+from icl.checks.statement import Measured, Statement, setting
 from icl.errors import whole
 from icl.theory.lds.position_heads import erase, layer, matrix_of_lemma, restricted, shift
 from icl.theory.rationals import largest
@@ -19,9 +18,9 @@ from icl.theory.rationals import largest
 class Lemma31(Statement):
     """Window s, length T; the seed draws y."""
 
-    window: int = ranged(3, 1, 5, most=198, beyond="no length that is decided has more")
-    length: int = ranged(30, 3, 20, most=200, beyond="the layers' products take minutes")
-    seed: int = ranged(0, 0, 1000)
+    window: int = setting(3, 1, 5, most=198, beyond="no length that is decided has more")
+    length: int = setting(30, 3, 20, most=200, beyond="the layers' products take minutes")
+    seed: int = setting(0, 0, 1000)
 
     paper, where = "lds", "Lemma 3.1; Appendix C.1, eqs. (21) and (22)"
     title = "Lemma 3.1: one layer builds the AR(s) tokens"

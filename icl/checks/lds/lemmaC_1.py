@@ -5,8 +5,7 @@ from random import Random
 
 from flint import fmpq, fmpq_mat
 
-from icl.checks.statement import Measured, Statement
-from icl.checks.statement import setting as ranged
+from icl.checks.statement import Measured, Statement, setting
 from icl.theory.lds.systems import System, draw, observability
 from icl.theory.rationals import column, diagonal
 
@@ -17,9 +16,9 @@ SETTINGS, STEPS = ("a", "b", "c", "d"), 2**30  # no two eigenvalues are drawn al
 class LemmaC1(Statement):
     """`samples` systems of each setting, and as many with entries of A and c drawn one by one."""
 
-    dim: int = ranged(5, 1, 6, most=20, beyond="the determinants have too many digits")
-    samples: int = ranged(20, 1, 20, most=10_000, beyond="it takes minutes")
-    seed: int = ranged(0, 0, 1000)
+    dim: int = setting(5, 1, 6, most=20, beyond="the determinants have too many digits")
+    samples: int = setting(20, 1, 20, most=10_000, beyond="it takes minutes")
+    seed: int = setting(0, 0, 1000)
 
     paper, where = "lds", "Lemma C.1; Assumptions 3.1 and 3.2, eq. (5); Appendix E.1"
     title = "Lemma C.1: random systems are observable"

@@ -5,9 +5,8 @@ from random import Random
 
 from flint import fmpq
 
-from icl.checks.lds.settings import Windows
+from icl.checks.lds.settings import Windows, ranged
 from icl.checks.statement import OPEN, Measured
-from icl.checks.statement import setting as ranged
 from icl.errors import whole
 from icl.theory.lds.heads import Heads
 from icl.theory.lds.layer import in_pattern

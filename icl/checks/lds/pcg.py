@@ -8,9 +8,8 @@ import torch
 from flint import fmpq, fmpq_mat
 
 from icl.algorithms import ConjugateGradient, GradientDescent
-from icl.checks.lds.settings import Windows
+from icl.checks.lds.settings import Windows, ranged
 from icl.checks.statement import OPEN, Measured, Sample, as_float
-from icl.checks.statement import setting as ranged
 from icl.random import generator
 from icl.tasks import DynamicalSystem
 from icl.tasks.dynamical_system import gram_prompts

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from random import Random
 
-from icl.checks.statement import Statement
-from icl.checks.statement import setting as ranged
+from icl.checks.statement import Statement, setting
 from icl.errors import InputError, whole
 from icl.theory.lds.layer import Layer
 from icl.theory.lds.systems import Law, Noise, System, draw, drawn_systems, independent_modes, listed_modes
 from icl.theory.rationals import rational
+
+ranged = setting  # where a class has a field of that name
 
 
 @dataclass

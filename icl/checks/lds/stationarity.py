@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 
 from flint import fmpq, fmpq_mat
 
-from icl.checks.lds.settings import Windows
+from icl.checks.lds.settings import Windows, ranged
 from icl.checks.statement import Measured
-from icl.checks.statement import setting as ranged
 from icl.theory.lds.layer import toeplitz_distance
 from icl.theory.lds.systems import (
     Law,

@@ -78,13 +78,13 @@ class Theorem41(Sequences):
 
     def compare(self, given: Given) -> Comparison:
         law, matrices = given.law, given.matrices
-        if given.family != "full" or given.activation != "identity" or getattr(law, "window", 0) != 1:
+        one_layer = given.family == "full" and given.activation == "identity" and len(matrices["P"]) == 1
+        exact = getattr(law, "window", 0) == 1 and (law.has_independent_modes or law.has_listed_modes)
+        if not (one_layer and exact):
             raise InputError(
-                "check.weights: Theorem 4.1 is about AR(1) tokens of a dynamical system and one layer of "
-                "family full"
+                "check.weights: Theorem 4.1 is about AR(1) tokens of a dynamical system in setting a or b, "
+                "and one layer of family full"
             )
-        if len(matrices["P"]) != 1 or not (law.has_independent_modes or law.has_listed_modes):
-            raise InputError("check.weights: Theorem 4.1 judges one layer in settings a and b, exactly")
         noise = Noise(*map(rational, (law.process_noise, law.observation_noise, law.initial_variance)))
         if law.has_listed_modes:
             sequences = listed_modes(law.setting, law.spectrum, law.length, noise)

@@ -17,7 +17,6 @@ from icl.theory.lu.limits import Limit, plotted
 from icl.theory.rationals import rational
 
 NEAR = 0.1  # of tau = 1, where the error diverges and no polynomial in 1/d describes it
-CLOSE = fmpq(1, 10**9)
 
 
 @dataclass
@@ -74,12 +73,6 @@ class RidgelessIcl(Ratios):
                 m.number("formula", formula, "limit of the error on new tasks, by the formula")
                 extrapolated = Sample(float(formula) + left.mean, left.stderr)
                 m.number("extrapolated", extrapolated, "error on new tasks extrapolated to infinitely many d")
-        closed = limit.errors(limit.effective_ridge(fmpq(0)))[0] - limit.icl
-        about = "formula with a ridge, as the ridge tends to 0, less that without"
-        m.zero("ridge_to_zero", closed, about, within=CLOSE)
-        m.control(
-            "the formula with the ridge asked, less that without", of_ridge - limit.icl, of="ridge_to_zero"
-        )
 
     def _endless(self, limit: Limit, half: Limit) -> tuple[str, Means, Any, tuple[arb, arb]]:
         """Return errors of the best weights for tasks that are drawn, those of infinitely many prompts."""

@@ -51,15 +51,16 @@ class Theorem4(AroundPrior):
         self.etas = reals("check.eta", self.eta, None) if many else [real("check.eta", self.eta)]
 
     def measure(self, m: Measured) -> None:
-        d, mean, contexts = self.dim, self.mean, [2**k * self.context for k in range(7)]
-        layers = [Heads(mean, fmpq(1, C), mean) for C in contexts]
+        d, mean = self.dim, self.mean
+        layers = [Heads(mean, fmpq(1, C), mean) for C in (2**k * self.context for k in range(7))]
         at_best = [norm(_gradient(layer, mean, 1 / layer.square)) for layer in layers]
-        at_one = [_gradient(layer, mean, 1) for layer in layers]
         size = sum((rational(w) ** 2 for w in mean), fmpq(0))
         stated = 4 * (d + 1) ** 2 * (d**2 + d + 2 * size + size**2)  # |gradient|^2 C^2
-        off = [
-            sum((e * e for e in g), fmpq(0)) * C**2 - stated for g, C in zip(at_one, contexts, strict=True)
-        ]
+
+        def off(layer: Heads, eta: int) -> fmpq:
+            squares = (e * e for e in _gradient(layer, mean, eta))
+            return sum(squares, fmpq(0)) / layer.share**2 - stated
+
         first = layers[0]
         best = descent_head(mean, 1 / first.square)
         step = first.matrices([best])
@@ -67,9 +68,8 @@ class Theorem4(AroundPrior):
         twice = norm(_gradient(first, mean, 2 / first.square))
         m.control("the same at twice the step", twice, of="gradient_norm_best_eta")
         about = "squared norm at eta = 1, times C^2, less 4 (d + 1)^2 (d^2 + d + 2 |w*|^2 + |w*|^4)"
-        m.zero("gradient_error_unit_eta", off, about)
-        wrong = sum((e * e for e in _gradient(first, mean, 2)), fmpq(0)) * contexts[0] ** 2 - stated
-        m.control("the same at eta = 2", wrong, of="gradient_error_unit_eta")
+        m.zero("gradient_error_unit_eta", [off(layer, 1) for layer in layers], about)
+        m.control("the same at eta = 2", off(first, 2), of="gradient_error_unit_eta")
         above, beyond = (
             first.risk([factor * x for x in step]) - first.least_of_any_guess() for factor in (1, 2)
         )

@@ -9,15 +9,12 @@ from icl.theory.giannou.logistic import Point, direction, minimum, norm, rounded
 from icl.theory.giannou.phases import SIXTH, constant_times_error
 
 SETTLED = 8  # steps that follow the last of phase one
-QUARTER = fmpq(1, 4)
 
 
 @dataclass
 class Runs:
     """Measurements of steps, and where they ended."""
 
-    drops: list[arb] = field(default_factory=list)  # of g, in phase one
-    exact_drops: list[arb] = field(default_factory=list)  # without the error, while lambda >= 1/4
     ratios: list[arb] = field(default_factory=list)  # lambda' over 3 lambda^2 + C' eps, in phase two
     wrong: list[arb] = field(default_factory=list)  # the same, the error of local norm 4 C' eps
     gaps: list[arb] = field(default_factory=list)  # g - g* over eps, at the end
@@ -30,11 +27,8 @@ class Runs:
             drawn = arb_mat(direction(rng, at.x.nrows()))
             ways = [step * (eps / norm(step)) for step in (stepped.gradient, drawn, -drawn)]
             ends = [loss.at(rounded(stepped.x + way)) for way in ways]
-            if before.scaled_decrement >= QUARTER:
-                self.exact_drops.append((before.value - stepped.value) / (4 * loss.mu))
             if before.scaled_decrement >= SIXTH:
                 at = max(ends, key=lambda end: float(end.value))
-                self.drops.append((before.value - at.value) / (4 * loss.mu))
                 continue
             at, left = max(ends, key=lambda end: float(end.scaled_decrement)), left - 1
             added = constant_times_error(loss.mu, eps)

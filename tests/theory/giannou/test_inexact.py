@@ -1,6 +1,6 @@
 from random import Random
 
-from flint import arb, arb_mat, fmpq
+from flint import arb_mat, fmpq
 
 from icl.theory.giannou import phases
 from icl.theory.giannou.inexact import SETTLED, Runs, error_allowed
@@ -12,7 +12,7 @@ def test_runs_take_the_worst_of_three_errors():
     start = loss.at(minimum(loss) + direction(Random(3), 2) / 10)
     run = Runs()
     run.follow(start, Random(4))
-    assert (len(run.ratios), len(run.gaps), run.drops) == (SETTLED, 1, [])
+    assert (len(run.ratios), len(run.gaps)) == (SETTLED, 1)
     eps, stepped = error_allowed(start), start.x + start.move
     drawn = arb_mat(direction(Random(4), 2))
     gradient = loss.at(stepped).gradient
@@ -23,6 +23,4 @@ def test_runs_take_the_worst_of_three_errors():
     assert abs(eps - fmpq(4, 500) / (1 + norm(start.x) / 5)) < 1e-15 and run.wrong[0] > 2
     far = Runs()
     far.follow(loss.at(20 * direction(Random(5), 2)), Random(4))
-    lowest = loss.at(minimum(loss)).value
-    start_gap = (loss.at(20 * direction(Random(5), 2)).value - lowest) / (4 * loss.mu)
-    assert len(far.drops) > 3 and arb(0) < sum(far.drops, arb(0)) < start_gap
+    assert len(far.ratios) == SETTLED  # phase one is not counted
