@@ -18,9 +18,9 @@ from icl.jobs.requests.parse import parse
 from icl.training.estimators import make_estimator
 from icl.training.stream import PromptStream
 from tests.commands import Result, tiny_argv
-from tests.processes import ROOT
+from tests.processes import ROOT, Command
 
-# Lightning runs the command again for each further process, so it is a file.
+# The file that torchrun runs, and Lightning for each further process.
 COMMAND = """
 import os, sys
 os.fsync = lambda descriptor: None
@@ -41,9 +41,8 @@ class Witness(pl.Callback):
         assert trainer.world_size == 2 and trainer.is_global_zero == (rank == 0)
         assert trainer.global_step == step
         torch.save({k: M.detach().clone() for k, M in module.trained.items()}, f"{here}/{step}-{rank}.pt")
-        if step == 3 and os.path.exists(f"{here}/stop-{rank}"): os.kill(os.getpid(), signal.SIGTERM)
-        if step == 3 and os.path.exists(f"{here}/die-{rank}"): os.kill(os.getpid(), signal.SIGKILL)
-        if step == 3 and os.path.exists(f"{here}/fail-{rank}"): raise ValueError("made to fail")
+        if os.path.exists(f"{here}/stop-{rank}-{step}"): os.kill(os.getpid(), signal.SIGTERM)
+        if os.path.exists(f"{here}/fail-{rank}-{step}"): raise ValueError("made to fail")
 """
 STEPS, RATE, BATCH, PER_SET = 6, 0.05, 8, 2
 SHARED = [
@@ -61,13 +60,15 @@ def train(witness: Path, *more: str, under: Sequence[str] = (), devices: Sequenc
 
 
 def run(folder: Path, argv: Sequence[str], under: Sequence[str] = ()) -> Result:
-    """Run `icl ARGV` in a folder, from a file."""
-    script = folder / "icl_command.py"
-    script.write_text(COMMAND)
+    """Run `icl ARGV` in a folder, where that is a file."""
+    (folder / "icl").write_text(COMMAND)
     environment = {name: value for name, value in os.environ.items() if name != "LOCAL_RANK"}
     environment |= {"PYTHONPATH": f"{ROOT}{os.pathsep}{folder}", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, *under, str(script), *argv]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+    if not under:
+        command = Command(argv, folder, environment)
+        return Result(command.end(), command.out, command.err, tuple(argv))
+    words = [sys.executable, *under, str(folder / "icl"), *argv]
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
     return Result(done.returncode, done.stdout, done.stderr, tuple(argv))
 
 

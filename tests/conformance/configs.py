@@ -47,15 +47,8 @@ class Config:
         return {key.strip(): value.strip() for key, _, value in pairs}
 
     @property
-    def is_statement(self) -> bool:
-        """Whether its texts stand in its class."""
-        return self.group == "check" and not self.header.get("reference")
-
-    @property
     def own(self) -> Any:
-        text = self.path.read_text()
-        read = yaml.safe_load(text)
-        return read[self.group] if self.group == "check" and "@package _global_" in text else read
+        return yaml.safe_load(self.path.read_text())
 
     def composed(self, scale: str = "laptop") -> dict[str, Any]:
         """Return the group's node under the verb it belongs to; of an experiment the whole config."""

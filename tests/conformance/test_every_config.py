@@ -5,8 +5,6 @@ class's own settings with the class's own defaults, and no setting of a wrong ty
 import inspect
 import re
 from collections.abc import Callable
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,8 +34,6 @@ def not_of_the_class(config: Config) -> set[str]:
 
 
 def the_header_says_the_paper_and_the_place_in_it(config: Config) -> None:
-    if config.is_statement:
-        return
     assert config.header["paper"] == config.name.partition("/")[0]
     assert REFERENCE.search(config.header["reference"])
 
@@ -55,7 +51,7 @@ def names_the_settings_of_its_class_and_no_other(config: Config) -> None:
         assert own <= set(known), f"{key}: {own - set(known)}"
         if config.group in ("check", "task"):
             given = {"prefix"}  # by whoever builds it
-            given |= {"seed", "samples"} - own if config.is_statement else set()  # by conf/check.yaml
+            given |= {"seed", "samples"} - own if config.group == "check" else set()  # by conf/check.yaml
             assert own == set(known) - given, key
 
 
@@ -77,15 +73,8 @@ def can_be_made_at_every_scale(config: Config) -> None:
 
 def says_what_it_claims(config: Config) -> None:
     cls = class_of(config.composed())
-    if config.is_statement:
-        assert REFERENCE.search(cls.where) and cls.claim.endswith(".") and cls.law and cls.title
-        assert config.name == f"{cls.paper}/{cls.__module__.rpartition('.')[2]}"
-        return
-    assert REFERENCE.search(cls.reference) and cls.claim.endswith(".") and callable(cls.measure)
-    assert config.path.stem == cls.__module__.rpartition(".")[2]
-    cases = import_module(f"tests.checks.{config.name.partition('/')[0]}.test_cases").CASES
-    own = Path(f"tests/checks/{config.name.replace('/', '/test_')}.py")
-    assert cls in cases or own.is_file(), "has no test of its own"
+    assert REFERENCE.search(cls.where) and cls.claim.endswith(".") and cls.law and cls.title
+    assert config.name == f"{cls.paper}/{cls.__module__.rpartition('.')[2]}"
 
 
 def impossible(name: str, annotation: str) -> list[Any]:
@@ -133,18 +122,22 @@ def takes_no_other_setting(config: Config) -> None:
 
 
 OF_ALL = [composes_at_every_scale, takes_no_other_setting]
-OF_A_RESULT = [the_header_says_the_paper_and_the_place_in_it, *OF_ALL]
 OF_A_CLASS = [names_the_settings_of_its_class_and_no_other, refuses_what_no_setting_can_be]
 RULES: dict[str, list[Callable[[Config], None]]] = {
     "check": [
-        *OF_A_RESULT,
+        *OF_ALL,
         *OF_A_CLASS,
         has_the_defaults_of_its_class,
         says_what_it_claims,
         counts_to_what_can_be_waited_for,
     ],
-    "figure": [*OF_A_RESULT, *OF_A_CLASS, can_be_made_at_every_scale],
-    "experiment": OF_A_RESULT,
+    "figure": [
+        the_header_says_the_paper_and_the_place_in_it,
+        *OF_ALL,
+        *OF_A_CLASS,
+        can_be_made_at_every_scale,
+    ],
+    "experiment": [the_header_says_the_paper_and_the_place_in_it, *OF_ALL],
     "task": [*OF_ALL, *OF_A_CLASS, has_the_defaults_of_its_class],
     "model": [*OF_ALL, *OF_A_CLASS],
 }
