@@ -14,6 +14,7 @@ exceptions (`icl.errors`). Importing is cheap: the functions are loaded by the f
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from icl.resolver import by_scale as _by_scale  # noqa: F401  its import has OmegaConf know ${by_scale:...}
@@ -24,15 +25,17 @@ __all__ = [
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    from icl.api import check, exact_risk, figure, list_runs, load_run, reproduce, train
+    from icl.api import check, figure, list_runs, reproduce, train
+    from icl.models.exact_risk import exact_risk
+    from icl.training.load import load_run
+
+_ELSEWHERE = {"exact_risk": "icl.models.exact_risk", "load_run": "icl.training.load"}
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'icl' has no attribute {name!r}")
-    from icl import api
-
-    return getattr(api, name)
+    return getattr(import_module(_ELSEWHERE.get(name, "icl.api")), name)
 
 
 def __dir__() -> list[str]:

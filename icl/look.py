@@ -13,7 +13,7 @@ from icl.errors import InputError, nearest, one_of, real
 
 FORMATS = ("png", "pdf", "svg")
 KEYS = ("style", "width", "formats")
-_NARROWEST, _WIDEST = 1.0, 40.0  # inches
+_WIDEST = 40.0  # inches
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,9 @@ class Look:
     def of(cls, settings: Mapping[str, Any]) -> Look:
         """Return the look that `figure.style`, `figure.width` and `figure.formats` describe."""
         style, width, formats = (settings.get(key) for key in KEYS)
-        look = cls(
-            _texts("figure.style", style),
-            None if width is None else _inches(width),
-            _texts("figure.formats", formats) or FORMATS,
-        )
+        if width is not None and (width := real("figure.width", width, 1)) > _WIDEST:
+            raise InputError(f"figure.width={width:g}: must be {_WIDEST:g} inches at most")
+        look = cls(_texts("figure.style", style), width, _texts("figure.formats", formats) or FORMATS)
         for name in look.formats:
             one_of("figure.formats", name, FORMATS)
         for name in look.style:
@@ -58,13 +56,6 @@ class Look:
         scale = float(own.get("font.size", base["font.size"])) / float(base["font.size"])
         sizes = {key: scale * base[key] for key in base if key.endswith("size") and key != "lines.markersize"}
         return {**base, **sizes, **own}
-
-
-def _inches(width: Any) -> float:
-    inches = real("figure.width", width, _NARROWEST)
-    if inches > _WIDEST:
-        raise InputError(f"figure.width={width}: must be {_WIDEST:g} inches at most")
-    return inches
 
 
 def _texts(key: str, value: Any) -> tuple[str, ...]:

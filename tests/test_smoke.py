@@ -8,7 +8,7 @@ import pytest
 
 import icl
 from icl.cli import main
-from icl.config import conf_dir
+from icl.config.search_path import conf_dir
 from icl.verdicts import error_of
 from tests.documents import read
 from tests.drawn import faults

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from icl.cli.clean import size_in_words
+from rich.filesize import decimal
+
 from icl.cli.output import emit
 from icl.cli.quick import read_arguments
 from icl.digests import sha256_of
@@ -25,7 +26,7 @@ def command(args: Sequence[str]) -> int:
         given = " ".join(["archive", *asked.others])
         raise InputError(f"{given}: takes one folder, such as icl archive kept")
     document = write_archive(Path(asked.others[0]).expanduser().absolute(), asked.outputs)
-    size = size_in_words(document["bytes"])
+    size = decimal(document["bytes"])
     text = f"{document['folder']}: {len(document['files'])} files, {size}, {len(document['new'])} records new"
     emit(document, lambda: print(text), asked.settings["format"])
     return OK

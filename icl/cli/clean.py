@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from rich.filesize import decimal
+
 from icl.cli.output import emit
 from icl.cli.quick import read_arguments
 from icl.errors import InputError
@@ -20,22 +22,13 @@ def command(args: Sequence[str]) -> int:
     removable = find_removable(asked.outputs)
     stream = sys.stderr if asked.settings["format"] == "json" else sys.stdout
     for entry in removable:
-        print(f"{size_in_words(entry.bytes):>9}  {entry.path}  ({entry.why})", file=stream)
+        print(f"{decimal(entry.bytes):>9}  {entry.path}  ({entry.why})", file=stream)
     total = sum(entry.bytes for entry in removable)
     if removable:
-        print(f"{size_in_words(total):>9}  in all", file=stream)
+        print(f"{decimal(total):>9}  in all", file=stream)
     agreed = asked.settings["yes"] == "true"
     removed = remove(asked.outputs, removable) if agreed else []
     document = {"found": [entry._asdict() for entry in removable], "removed": removed, "bytes": total}
     said = f"removed {len(removed)} of {len(removable)}" if agreed else "nothing removed: pass yes=true"
     emit(document, lambda: print(said if removable else "nothing to clean"), asked.settings["format"])
     return OK
-
-
-def size_in_words(count: float) -> str:
-    """Return a number of bytes as text: 13 kB."""
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"

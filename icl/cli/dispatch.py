@@ -40,25 +40,23 @@ from icl.resolver import register as register_resolvers
 GROUP = {**GROUP_OF, "sweep": "sweep"}  # of a bare name
 _SHOWN = ("help", "hydra_help", "cfg", "info", "shell_completion")
 _OURS = {*COMMON, *OWN["check"]} - {"check", "scale", "jobs"}  # beside a file, whose settings all others are
-PARSE: dict[str, Callable[[compose.Composed, ConfigDirs], tuple[Any, Session]]] = {
-    **{verb: partial(parse, verb) for verb in OWN},
-    "reproduce": run_many.parse_reproduce,
-    "report": report.parse,
-    "sweep": sweep_status.parse,
-}
-RUN: dict[str, Callable[[Any, Session], Document]] = {
-    **dict.fromkeys(OWN, run_request),
-    "reproduce": run_many.reproduce,
-    "report": report.build_report,
-    "sweep": lambda stored, _: sweep_status.sweep_status(stored),
-}
-SHOW: dict[str, Callable[[Document], None]] = {
-    "train": show.run,
-    "check": show.checks,
-    "figure": show.figures,
-    "reproduce": show.reproduced,
-    "report": show.report,
-    "sweep": sweep.show,
+
+
+class Verb(NamedTuple):
+    """How a verb reads its config, runs, and shows its document."""
+
+    parse: Callable[[compose.Composed, ConfigDirs], tuple[Any, Session]]
+    run: Callable[[Any, Session], Document]
+    show: Callable[[Document], None]
+
+
+VERBS = {
+    "train": Verb(partial(parse, "train"), run_request, show.run),
+    "check": Verb(partial(parse, "check"), run_request, show.checks),
+    "figure": Verb(partial(parse, "figure"), run_request, show.figures),
+    "reproduce": Verb(run_many.parse_reproduce, run_many.reproduce, show.reproduced),
+    "report": Verb(report.parse, report.build_report, show.report),
+    "sweep": Verb(sweep_status.parse, lambda stored, _: sweep_status.sweep_status(stored), sweep.show),
 }
 
 
@@ -113,9 +111,9 @@ class Application:
             jobs = run_many.worker_count(composed.settings["jobs"])
             with _progress(session, quiet=True) as session:
                 return run_many.run_all(ids, asked.overrides, session, jobs)
-        wanted, session = PARSE[verb](composed, asked.configs)
+        wanted, session = VERBS[verb].parse(composed, asked.configs)
         with _progress(session, f"{verb} {wanted.id}" if verb in OWN else verb) as session:
-            return RUN[verb](wanted, session)
+            return VERBS[verb].run(wanted, session)
 
     def _of_place(self, composed: compose.Composed) -> Document:
         """Decide the statements of a user's file, or one of an installed package."""
@@ -157,7 +155,7 @@ def command(verb: str, args: Sequence[str]) -> int:
             raise unusable
     if application.error is not None:
         raise application.error
-    document, form, shown = application.document, application.form, SHOW[verb]
+    document, form, shown = application.document, application.form, VERBS[verb].show
     if shared.folder is not None:
         document, form, shown = swept.document(time.monotonic() - started), swept.form, sweep.show
     if not document:  # of --help, and of a run that another process keeps

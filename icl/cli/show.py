@@ -113,27 +113,20 @@ def _unexpected(documents: Sequence[Document]) -> None:
 
 
 def table(columns: Mapping[str, str], rows: Iterable[Sequence[str | Text]]) -> None:
-    """Print rows below the names of their columns, of which some are "right", some "wrapped", and one may be
-    "cut" where there is no room."""
-    cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    """Print rows below the names of their columns, of which some are "right", some "wrapped", and some "cut",
+    where there is no room."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for at, (name, how) in enumerate(columns.items()):
-        most = None
-        if how == "cut":
-            others = [column for k, column in enumerate(columns) if k != at]
-            most = max(8, Console().width - width(others, [[*row[:at], *row[at + 1 :]] for row in cells]) - 3)
+    for name, how in columns.items():
         justify: Literal["left", "right"] = "right" if how == "right" else "left"
-        made.add_column(name, justify=justify, no_wrap=how != "wrapped", max_width=most)
-    for row in cells:
-        made.add_row(*row)
+        made.add_column(name, justify=justify, no_wrap=how not in ("wrapped", "cut"))
+    for row in rows:
+        cells = [Text(cell) if isinstance(cell, str) else cell for cell in row]
+        for cell, how in zip(cells, columns.values(), strict=True):
+            if how == "cut":
+                cell.no_wrap, cell.overflow = True, "ellipsis"
+        made.add_row(*cells)
     if made.row_count:
         Console().print(made, highlight=False)
-
-
-def width(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> int:
-    """Return how many characters of a line a table takes."""
-    heads = [max(map(len, name.split("\n"))) for name in columns]
-    return sum(max(lengths) + 3 for lengths in zip(heads, *(map(len, row) for row in rows), strict=True)) - 1
 
 
 def _of_claim(claim: Document) -> str:

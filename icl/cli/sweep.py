@@ -6,16 +6,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
-
-from icl.cli.show import line, table, width
+from icl.cli.show import line, table
 from icl.loggers.names import short_keys
 from icl.metrics import RISKS, kind_of
 from icl.text import measurement
 from icl.verdicts import short
 
-METRICS = (*RISKS, "loss", "dist_preconditioned")  # of which a table has the first; sweep.csv has all
+METRICS = (*RISKS, "loss", "dist_preconditioned")  # of which a table has the first two; sweep.csv has all
 MOST = 3
+SHOWN = 2  # metrics of a table, which fit 80 columns
 FEW = 24  # jobs that are shown one by one
 
 Document = Mapping[str, Any]
@@ -70,24 +69,19 @@ def _short(rows: Sequence[Document]) -> dict[str, str]:
 
 
 def _configurations(summary: Sequence[Document], keys: Mapping[str, str], first: str) -> None:
-    """Print means and intervals by configuration: of the metric that names the best, and others that fit."""
+    """Print means and intervals by configuration: of the metric that names the best, and of another."""
     known = {row["metric"] for row in summary if row["mean"] is not None}
-    metrics = [metric for metric in dict.fromkeys([first, *METRICS]) if metric in known][:MOST]
+    metrics = [metric for metric in dict.fromkeys([first, *METRICS]) if metric in known][:SHOWN]
     found: dict[str, dict[str, Document]] = {}
     for row in summary:
         found.setdefault(words(row["overrides"], keys), {})[row["metric"]] = row
-    heads = ["", *(f"{metric}\n{kind_of(metric)}".rstrip() for metric in metrics)]
-    rows = [
-        [name or "all", *(_interval(of.get(metric, {})) for metric in metrics)] for name, of in found.items()
-    ]
-    shown = len(heads)
-    while shown > 2 and width(heads[:shown], (row[:shown] for row in rows)) > Console().width:
-        shown -= 1
-    if metrics:
-        columns = {"": "wrapped", **dict.fromkeys(heads[1:shown], "right")}
-        table(columns, (row[:shown] for row in rows))
+    if not metrics:
+        return
+    heads = [f"{metric}\n{kind_of(metric)}".rstrip() for metric in metrics]
+    cells = [[name or "all", *(_interval(of.get(one, {})) for one in metrics)] for name, of in found.items()]
+    table({"": "wrapped", **dict.fromkeys(heads, "right")}, cells)
     names = dict.fromkeys(row["interval"] for row in summary if row["interval"])
-    if names and metrics:
+    if names:
         line(f"means over seeds; in brackets: {', '.join(names)}")
 
 

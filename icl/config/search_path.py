@@ -21,9 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from icl.errors import InputError, nearest, one_line, suggest
-from icl.resolver import SCALES
-
-__all__ = ["SCALES", "ConfigDirs", "conf_dir"]
 
 LOCAL = Path("local", "default.yaml")  # in a folder of configs: settings of one machine
 GROUP_OF = {"check": "check", "figure": "figure", "train": "experiment"}  # what icl list shows

@@ -12,13 +12,13 @@ from typing import Any
 
 from icl.config.compose import Composed
 from icl.config.objects import target_of
-from icl.config.search_path import SCALES, ConfigDirs
+from icl.config.search_path import ConfigDirs
 from icl.errors import InputError, nearest_key, one_of
 from icl.progress import Listener, Message, quiet
+from icl.resolver import SCALES
 
 Loggers = Mapping[str, Mapping[str, Any]]  # Lightning's, by name, each with its _target_
 COMMON = ("scale", "format", "force", "stale", "paths", "logger")  # conf/base.yaml
-FORMATS = ("text", "json")
 _new: list[Path] = []  # the folder of caches and those above it that were not there; the process's
 
 
@@ -52,7 +52,7 @@ def parse_session(verb: str, own: Sequence[str], composed: Composed, configs: Co
         if key not in settings and key != "logger":
             raise InputError(f"{key}: missing")
     one_of("scale", settings["scale"], SCALES)
-    one_of("format", settings["format"], FORMATS)
+    one_of("format", settings["format"], ("text", "json"))
     one_of("stale", settings["stale"], ("redo", "use"))
     if not isinstance(settings["force"], bool):
         raise InputError(f"force={settings['force']}: must be true or false")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from icl.config import resolve_seeds
+from icl.config.values import resolve_seeds
 from icl.errors import InputError, given_matrix, real, whole
 
 KEY = "figure"

@@ -7,6 +7,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,6 @@ from icl.errors import InputError, one_line, one_of, real
 from icl.loggers.names import STEP
 from icl.loggers.wandb_run import Notify, close_run, open_run, under_agent, upload_of
 from icl.redact import redact
-
-
-def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 class WandbLogger(pl.loggers.WandbLogger):
@@ -54,7 +51,7 @@ class WandbLogger(pl.loggers.WandbLogger):
             raise InputError(f"logger.wandb.tags={tags}: must be a list")
         if under_agent():
             mode, version = "online", os.environ.get("WANDB_RUN_ID", version)
-        self.notify: Notify = _to_stderr
+        self.notify: Notify = partial(print, file=sys.stderr, flush=True)
         self.has_failed = False
         self._run: Any = None
         self._logged_to = -1  # the step that a resumed run has at its server

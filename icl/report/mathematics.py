@@ -22,21 +22,6 @@ _ATTRIBUTES = {
     "maxsize", "linethickness", "mathvariant", "columnalign", "rowspacing", "columnspacing", "width",
     "lspace", "rspace", "movablelimits", "largeop", "symmetric",
 }  # fmt: skip
-_GREEK = "Sigma Lambda Delta Phi alpha beta gamma delta eta theta kappa lambda mu rho sigma tau phi eps"
-_LETTERS = dict(zip(_GREEK.split(), "ΣΛΔΦαβγδηθκλμρστφε", strict=True))
-_SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠", "+-": "±", "->": "→"}
-_INDEX = r"(\([^()\s]*\)|\{[^{}]*\}|-?1/2|-?\d+|-?[A-Za-z]\w?|\*|max|min)(?!\w)"
-_CODE = re.compile(  # `...`, KEY=VALUE, and names with an underscore
-    r"`[^`]+`|(?<![\w.])[A-Za-z_][\w.]+=[^\s,;)]*[^\s,;).]"
-    rf"|(?<![\w.])(?!(?:{'|'.join(_LETTERS)})_)[A-Za-z]{{2,}}\w*_\w{{2,}}"
-)
-_NAMED = re.compile(rf"(?<![\w.])({'|'.join(_LETTERS)})(?![A-Za-z0-9=]|\.\w)|(?<!\S)(<=|>=|!=|\+-|->)(?=\s)")
-_TYPED = re.compile(
-    rf"""(?<![\w.])(?P<digits>-?\d+(?:\.\d+)?)e(?P<power>[+-]?\d+)(?!\w)
-    | (?<=[\w*~')\]|>])\^{_INDEX.replace("(", "(?P<above>", 1)}
-    | (?<![\w.]\w)(?<=[^\W\d_]|[*~'])_{_INDEX.replace("(", "(?P<below>", 1)}""",
-    re.VERBOSE,
-)
 _BETWEEN_DOLLARS = re.compile(r"\$([^$]+)\$")
 
 
@@ -64,32 +49,3 @@ def prose(text: str) -> Markup:
 
     parts = _BETWEEN_DOLLARS.split(text)
     return Markup("").join(mathml(part) if i % 2 else escape(part) for i, part in enumerate(parts))
-
-
-def formulas(text: str) -> Markup:
-    """Plain text with Greek letters, indices, powers and signs typeset, where they are as simple as Sigma^-1
-    and A_l. Names with an underscore and KEY=VALUE are code."""
-    from markupsafe import Markup
-
-    parts, end = Markup(), 0
-    for match in _CODE.finditer(text):
-        parts += _typeset(text[end : match.start()]) + Markup("<code>{}</code>").format(match[0].strip("`"))
-        end = match.end()
-    return parts + _typeset(text[end:])
-
-
-def _typeset(text: str) -> Markup:
-    from markupsafe import Markup, escape
-
-    text, parts, end = _NAMED.sub(lambda named: (_LETTERS | _SIGNS)[named[0]], text), Markup(), 0
-    for match in _TYPED.finditer(text):
-        parts, end = parts + escape(text[end : match.start()]), match.end()
-        if match["digits"]:
-            number = Markup("{} × 10<sup>{}</sup>").format(match["digits"], str(int(match["power"])))
-            parts += number.replace("-", "\N{MINUS SIGN}")
-        else:
-            tag, index = ("sup", match["above"]) if match["above"] else ("sub", match["below"])
-            shown = re.sub(r"^(-?)T$", r"\1⊤", index) if tag == "sup" else index
-            shown = shown.strip("(){}").replace("-", "\N{MINUS SIGN}")
-            parts += Markup(f"<{tag}>{{}}</{tag}>").format(shown)
-    return parts + escape(text[end:])

@@ -40,14 +40,6 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
-        "brief": brief, "web": _web_link, "math": mathematics.prose,
-        "mathml": mathematics.mathml, "formulas": mathematics.formulas,
-    }  # fmt: skip
+    made.filters |= {"brief": brief, "math": mathematics.prose, "mathml": mathematics.mathml}
     made.globals["anchor"] = anchor
     return made
-
-
-def _web_link(link: str) -> str:
-    """Return `link` if it leads to the web; a config cannot bring in a script."""
-    return link if link.startswith(("https://", "http://")) else ""

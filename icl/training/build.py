@@ -12,7 +12,7 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.loggers import Logger
 
-from icl.config import instantiate, target_class
+from icl.config.objects import instantiate, target_class
 from icl.errors import InputError, nearest
 from icl.models import Transformer
 from icl.tasks.law import Law

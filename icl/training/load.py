@@ -17,7 +17,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from icl.config import instantiate, target_class
+from icl.config.objects import instantiate, target_class
 from icl.config.search_path import require_known
 from icl.errors import InputError, Unavailable
 from icl.models import LinearTransformer, Transformer

@@ -60,7 +60,6 @@ def test_other_settings_have_a_folder_of_their_own(icl: Run, outputs: Path, made
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        ([*FIGURE, "from=nowhere"], "from=nowhere: must be an outputs folder with figures"),
         (
             [*FIGURE, "from=OUTPUTS", "figure.seeds=[8]"],
             "no arrays of lds/fig3 at scale=smoke with",
@@ -70,8 +69,6 @@ def test_other_settings_have_a_folder_of_their_own(icl: Run, outputs: Path, made
             "has no arrays of lds/fig6 at scale=smoke",
         ),
         ([*FIGURE, "from=TORN"], "arrays.npz: cannot be read"),
-        (["archive"], "archive: takes one folder"),
-        (["archive", "KEPT", "only=[xie]"], "only=[xie]: takes one folder"),
         (["archive", "OUTPUTS"], "is not empty and has no SHA256SUMS"),
         (["archive", "FILE"], "is a file, must be a folder"),
     ],

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from icl.checks.statement import Measured
-from icl.cli import show
 from tests.commands import Run
 
 KEYS = {
@@ -91,13 +90,17 @@ def two_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("icl.jobs.execution.run_many.ids_of", lambda *asked: ["ahn/lemma1", "ahn/theorem1"])
 
 
-def test_many(icl: Run, two_checks: None) -> None:
+def test_many(icl: Run, two_checks: None, monkeypatch: pytest.MonkeyPatch) -> None:
     result = icl("check", "check=all", "scale=smoke", "check.seed=1", "format=json")
     assert result.code == 0 and result.json["seconds"] > 0
     assert [d["check"] for d in result.json["checks"]] == ["ahn/lemma1", "ahn/theorem1"]
     assert all(set(d) >= KEYS and d["settings"]["seed"] == 1 for d in result.json["checks"])
     again = icl("check", "check=ahn/all", "scale=smoke", "check.seed=1", "format=json").json
     assert all(d["cached"] for d in again["checks"])
+    monkeypatch.setenv("COLUMNS", "80")
+    text = icl("check", "check=all", "scale=smoke", "check.seed=1", "check.expected=fails")
+    assert text.code == 1 and max(map(len, text.out.splitlines())) <= 80 and "…" not in text.out
+    assert text.out.count("✓ holds !") == text.out.count("Expected: fails.") == 2
 
 
 WEIGHTS: dict[str, dict[str, Any]] = {
@@ -169,35 +172,3 @@ def test_a_given_file_is_named_by_content_and_sets_the_dimension(
     refused = icl(*asked, "check.dim=5", f"check.covariance={tmp_path}/one.npy")
     assert (refused.code, refused.out) == (2, "")
     assert refused.err == "icl: check.covariance: has shape (3, 3), must have (5, 5)\n"
-
-
-def document(name: str = "ahn/theorem1", **changes: Any) -> dict[str, Any]:
-    return {
-        "check": name, "paper": "ahn", "title": "Theorem 1: the best", "origin": "ahn",
-        "reference": "Theorem 1", "claim": "word " * 40, "verdict": "holds", "expected": "holds",
-        "settings": {},
-        "sentence": "Theorem 1 holds.", "control_sentence": "It is rejected.",
-        "measured": {"risk": 0.25, "table": {"a": 1, "b": None}, "nothing": None,
-                     "norm_of_it_all": -1.2e-100},
-        "meanings": {"risk": "risk at the minimum", "table": "two numbers"},
-        "bound": {"value": 1.23456e-10, "source": "rounding: r", "of": "norm_of_it_all", "direction": "<"},
-        "bounds": {"norm_of_it_all": {"value": 1.23456e-10, "direction": "<"}},
-        "control": {"description": "c", "measured": -1.23456e-10, "rejected": True}, "notes": ["n " * 50],
-        "seconds": 1234.5, "cached": False, "record": "/records/of/mine.json",
-    } | changes  # fmt: skip
-
-
-@pytest.mark.parametrize("columns", [80, 100])
-def test_a_table_of_checks_is_readable(
-    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    both = [document(), document("mylab/a_long_name_of_a_claim", verdict="undecided")]
-    show.checks({"checks": both, "failures": []})
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= columns and not any("…" in line for line in lines)
-    rows = [line for line in lines if "1234.5" in line]
-    assert len(rows) == 2 and "? undecided !" in rows[1] and "Expected: holds." in "".join(lines)
-    for whole in ("norm_of_it_all", "-1.2e-100", "1.23e-10"):
-        assert sum(whole in line for line in lines) == 2
-    assert columns == 80 or all("norm_of_it_all -1.2e-100 < 1.23e-10" in row for row in rows)

@@ -184,28 +184,6 @@ def test_conditions_and_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "0.7 " in text(tmp_path, capsys, "sort=loss"), "the metric that they are sorted by"
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (
-            ["optimizr.lr=1"],
-            "icl: optimizr.lr: no run's config has this key\nicl: did you mean optimizer.lr?",
-        ),
-        (["format=xml"], "icl: format=xml: must be one of text, json"),
-        (["first"], "icl: first: icl runs takes KEY=VALUE and conditions such as 'exact_risk<0.2'"),
-        (["exact_rsk<1"], "icl: exact_rsk: no run has this metric\nicl: did you mean exact_risk?"),
-        (["exact_risk<x"], "icl: exact_risk<x: must compare with a number"),
-        (["limit=-1"], "icl: limit=-1: must be a whole number"),
-    ],
-)
-def test_wrong_input(
-    args: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    put(tmp_path, 0, config={"optimizer": {"lr": 1}})
-    assert main(["runs", f"paths.outputs={tmp_path}", *args]) == 2
-    assert capsys.readouterr().err.startswith(message)
-
-
 def test_a_figures_own_runs_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put(tmp_path, 0)
     for number in (1, 2):

@@ -91,24 +91,6 @@ def test_a_folder_of_ones_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "overrides", "said"),
-    [
-        ("train", ["optimizer.lrr=3"], "optimizer.lrr: no such key; did you mean optimizer.lr?"),
-        ("train", ["optimzer.lr=3"], "optimzer.lr: no such key; did you mean optimizer.lr?"),
-        ("train", ["callbacks.mine.count=3"], "callbacks.mine.count: no such key (+... adds it)"),
-        ("train", ["optimizer.lr=1,2"], "optimizer.lr=1,2: several values need -m, one list needs [ ]"),
-        ("train", ["optimizer=sdg"], "optimizer=sdg: no such option (one of: adam, adamw, lbfgs, sgd); did"),
-        ("train", ["name=${nothing}"], "Interpolation key 'nothing' not found"),
-        ("check", ["check=ahn/nonconvex"], "check=ahn/nonconvex: is a part of another check now"),
-    ],
-)
-def test_an_error_is_one_line(verb: str, overrides: list[str], said: str) -> None:
-    with pytest.raises(InputError) as refused:
-        settings(*overrides, verb=verb)
-    assert str(refused.value).startswith(said) and "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
     "jobs",
     [
         [["experiment=ahn/theorem3", f"optimizer.lr={rate}", "seed=7"] for rate in (1, 2e-3)],

@@ -13,7 +13,8 @@ import yaml
 from hydra.types import RunMode
 
 from icl.config.compose import hydra_session, resolve
-from icl.config.search_path import SCALES, ConfigDirs, conf_dir
+from icl.config.search_path import ConfigDirs, conf_dir
+from icl.resolver import SCALES
 
 NOT_THE_CLASS_OWN = {
     "_target_",

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from icl.config.objects import instantiate
-from icl.config.search_path import SCALES
 from icl.errors import InputError
 from icl.look import KEYS
+from icl.resolver import SCALES
 from tests.conformance.configs import (
     NOT_THE_CLASS_OWN,
     Config,

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
+from markupsafe import escape
 
 import icl
 from icl.config.session import Session
@@ -24,7 +25,6 @@ from icl.errors import InputError, Unavailable
 from icl.jobs.requests.check import CheckRequest
 from icl.notebook import ResultDict
 from icl.progress import Event, ItemProgress, Message, StateChanged, WorkItem
-from icl.report.mathematics import formulas
 from tests.commands import Run
 
 OTHERS = ("PYTEST_", "PYTORCH_", "TORCH")  # set by importing them
@@ -139,7 +139,7 @@ def test_what_is_found_shows_itself_in_a_notebook(outputs: Path) -> None:
         "holds" in html and "max_error" in html and "0 (exact)" in html and json.loads(json.dumps(document))
     )
     for told in (document["sentence"], document["control"]["description"], *document["meanings"].values()):
-        assert formulas(told) in html
+        assert escape(told) in html
     assert document["record"] is None and document["inputs"] == [], "nothing is stored and no file given"
     document["claim"], document["verdict"] = "<script>", "fails"
     assert "&lt;script&gt;" in document._repr_html_() and "expected: holds" in document._repr_html_()

@@ -1,7 +1,6 @@
 """Tests of the dashboard: the same JSON each time, without a server, of fields that are logged; and saved."""
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,13 +8,10 @@ from typing import Any
 
 import pytest
 
-from icl.cli import main
 from icl.loggers.dashboard import CHARTS, Dashboard, spec_of
 from tests.loggers.loopback import Loopback
 from tests.loggers.test_wandb import apart
 from tests.processes import Command
-from tests.report.browser import browser, find
-from tests.report.test_browser import COMPLAINTS
 
 ROW = ("name",)  # what W&B adds to each row of a table
 ALL = Dashboard("", "icl", ["ahn/theorem3"], ["ahn", "xie"])
@@ -85,90 +81,8 @@ def test_it_is_written_and_saved(tmp_path: Path) -> None:
     assert {grid["metadata"]["runSets"][0]["project"]["name"] for grid in grids} == {"icl"}
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["ahn/theorm3"], "did you mean ahn/theorem3?"),
-        (["save=maybe"], "save=maybe: must be"),
-        (["colour=blue"], "colour=blue: icl dashboard takes"),
-    ],
-)
-def test_wrong_input_is_one_line(words: list[str], said: str, tmp_path: Path, capsys: Any) -> None:
-    assert main(["dashboard", *words, f"paths.outputs={tmp_path / 'outputs'}"]) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and said in err and err.count("\n") <= 2 and not (tmp_path / "outputs").exists()
-
-
 def test_to_save_takes_a_key(tmp_path: Path) -> None:
     words = ["dashboard", "save=true", f"paths.outputs={tmp_path / 'outputs'}"]
     command = Command(words, tmp_path, apart(tmp_path))
     assert (command.end(), command.err.count("\n")) == (2, 1) and "no W&B key" in command.err
     assert not (tmp_path / "outputs" / "dashboard").exists()
-
-
-VERDICT = {
-    "check": "ahn/theorem1",
-    "verdict": "holds",
-    "direction": "<",
-    "measured": 0.01,
-    "bound": 0.05,
-    "control": 0.4,
-}
-STEPS = (0, 1, 10, 100)
-DATA: dict[str, list[dict[str, Any]]] = {
-    "theorem": [
-        {"step": step, "quantity": name, "mean": mean, "low": mean / 2, "high": mean * 2}
-        for step in STEPS
-        for name, mean in {"exact_risk": 3 / (1 + step), "level/optimum": 0.02, "level/saddle_1": 0.3}.items()
-    ],
-    "critical": [
-        {"step": step, "quantity": name, "mean": mean, "low": mean, "high": mean}
-        for step in STEPS
-        for name, mean in {"gradient_norm": 3 / (1 + step), "hessian/least": step - 20.0}.items()
-    ],
-    "layers": [
-        {"step": step, "seed": seed, "layer": layer, "trained": layer + seed / 10, "exact": layer + 0.5}
-        for step in STEPS
-        for seed in (0, 1)
-        for layer in (0, 1)
-    ],
-    "verdicts": [VERDICT, VERDICT | {"check": "ahn/lemma1", "direction": "=", "bound": 0.0, "measured": 0.0}],
-    "sweep": [
-        {"metric": "exact_risk", "x": n, "key": "n", "rest": "", "mean": 1 / n}
-        | {"low": 0.5 / n, "high": 2 / n, "theory": 0.4 / n}
-        for n in (10, 20)
-    ],
-}  # fmt: skip
-MARKS = {"theorem": 8, "critical": 12, "layers": 8, "verdicts": 8, "sweep": 4}  # lines, bands, points, keys
-
-
-@pytest.mark.chromium
-@pytest.mark.parametrize("width", [1280, 400])
-def test_vega_lite_draws_the_charts_without_a_warning(width: int, tmp_path: Path) -> None:
-    """Draw them in Chromium. ICL_VEGA: a folder where `npm install vega vega-lite@5 vega-embed@6` was run."""
-    program, folder = find(), os.environ.get("ICL_VEGA", "")
-    if program is None or not folder:
-        pytest.skip("no Chromium (scripts/chromium.sh)" if program is None else "no ICL_VEGA")
-    names = ("vega", "vega-lite", "vega-embed")
-    paths = [Path(folder, "node_modules", name, "build", f"{name}.min.js") for name in names]
-    scripts = "".join(f"<script src='{path.as_uri()}'></script>" for path in paths)
-    with browser(program, tmp_path / "profile") as tab:
-        for name, marks in MARKS.items():
-            rows = [row | {"name": "a run"} for row in DATA[name]]
-            spec = json.dumps(spec_of(name) | {"data": {"name": "wandb", "values": rows}})
-            size = f"width:{width}px;height:300px"
-            how = "{renderer: 'svg', actions: false}"
-            shown = f"window.done = vegaEmbed('#v', {spec}, {how}).then(() => 'drawn', String)"
-            page = tmp_path / f"{name}.html"
-            page.write_text(
-                f"<meta charset=utf-8><meta name=viewport content='width=device-width'>{scripts}"
-                f"<body style='margin:0'><div id=v style='{size}'></div><script>{shown}</script>"
-            )
-            tab.open(page, width, 320)
-            assert tab.run("window.done") == "drawn"
-            said = [event for event in tab.events if event["method"] in COMPLAINTS]
-            assert said == [], said
-            count = "document.querySelectorAll('.{} > *').length"
-            assert sum(tab.run(count.format(f"mark-{kind}")) for kind in ("symbol", "line", "area")) == marks
-            assert tab.run("document.querySelectorAll('.role-axis-title text').length") >= 1
-            assert tab.run("document.querySelector('svg').getBoundingClientRect().right") <= width + 1

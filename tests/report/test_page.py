@@ -83,7 +83,7 @@ SHOWN: dict[str, tuple[Callable[[Make], list[ReportEntry]], dict[str, Any], list
     "every statement": (
         lambda figure: [check(), figure()], {"papers": [PAPER]},
         ["Of 3 statements in 1 paper, 2 hold, 1 known false.", "A paper", "Someone 2020",
-         "The minimum is at A.", "gradient_norm", "2.1 × 10−16", "Bound: rounding: 64 ε, times all terms",
+         "The minimum is at A.", "gradient_norm", "2.1e-16", "Bound: rounding: 64 eps, times all terms",
          "Control, a wrong statement: at twice A. It has 0.5 and is rejected.", "the curve falls",
          "'almost 0'", "¬ known false", "A curve.", "commit 0123456789ab", "A processor",
          "icl check check=one/theorem1 scale=laptop", "icl figure figure=one/fig1",

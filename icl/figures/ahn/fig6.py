@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from icl.config import resolve_seeds
+from icl.config.values import resolve_seeds
 from icl.errors import real, whole
 from icl.figures.ahn.fig3 import MAX_LAYERS
 from icl.figures.ahn.losses import MEANS, MEDIANS, LossComparison, Losses

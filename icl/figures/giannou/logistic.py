@@ -14,7 +14,7 @@ import torch
 from matplotlib.axes import Axes
 
 from icl import stats
-from icl.config import resolve_seeds
+from icl.config.values import resolve_seeds
 from icl.errors import InputError, whole
 from icl.figures.claims import Claim, sampled
 from icl.figures.figure import Figure, Records

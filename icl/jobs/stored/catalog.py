@@ -9,8 +9,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from icl.config.search_path import SCALES, ConfigDirs, about_statements
+from icl.config.search_path import ConfigDirs, about_statements
 from icl.loggers.names import words_of
+from icl.resolver import SCALES
 from icl.runs import json_records, layout, record
 
 MOST_RESULTS = 100  # of a check, in its listing
