@@ -39,12 +39,8 @@ class Look:
         return look
 
     @property
-    def is_default(self) -> bool:
-        return not self.style and self.width is None
-
-    @property
     def name(self) -> str:
-        """Return words for a file's name: `ieee-3.3in`."""
+        """Return words for a file's name: `ieee-3.3in`; none where it is the project's own look."""
         width = [] if self.width is None else [f"{self.width:g}in"]
         return "-".join([*(Path(name).stem for name in self.style), *width])
 

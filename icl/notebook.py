@@ -39,8 +39,7 @@ class FigureDict(ResultDict):
 
 def _html(document: Mapping[str, Any]) -> Iterator[str]:
     for part in [*document.get("checks", []), *document.get("figures", [])]:
-        if isinstance(part, Mapping):
-            yield from _html(part)
+        yield from _html(part)
     if "verdict" in document:
         yield verdicts(document)
     elif "figure" in document:

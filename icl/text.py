@@ -189,22 +189,13 @@ def _evidence(document: Mapping[str, Any]) -> str:
         comma = "," if "," in meaning else ""
         return f"{meaning}{comma} is {brief(compared.value, 3)}{f' ({kind})' if kind else ''}"
     value, limit = _distinct(compared.value, compared.bound)
-    source = short_source(document["bound"]["source"])
+    # Its first clause: a comma within brackets ends none.
+    source = re.split(r"[,;:] (?![^(\[]*[)\]])", document["bound"]["source"])[0]
     comma = "," if "," in meaning else ""
     measured = f"{meaning}{comma} is {value}{f' ({kind})' if kind else ''}"
     if not isinstance(compared.value, int | float) or isinstance(compared.value, bool):
         return f"{measured}; its bound is {limit}{source and f' ({source})'}"
     return f"{measured}, {words.get(compared.sign, 'equal to')} {limit}{source and f' ({source})'}"
-
-
-def short_source(source: str) -> str:
-    """Return the first clause of a bound's source; a comma within brackets ends none."""
-    depth = 0
-    for place, letter in enumerate(source):
-        depth += (letter in "([") - (letter in ")]")
-        if depth == 0 and letter in ",;:" and source[place + 1 : place + 2] == " ":
-            return source[:place]
-    return source
 
 
 class ShownNumber(NamedTuple):
@@ -217,7 +208,7 @@ class ShownNumber(NamedTuple):
     entries: tuple[tuple[str, str], ...] = ()
 
 
-def numbers(document: Mapping[str, Any], digits: int = 4) -> Iterator[ShownNumber]:
+def numbers(document: Mapping[str, Any]) -> Iterator[ShownNumber]:
     """Yield every number of a check that has a value, each with its bound; standard errors and bounds stand
     with the number that they are of."""
     measured, meanings = document["measured"], document.get("meanings") or {}
@@ -228,11 +219,11 @@ def numbers(document: Mapping[str, Any], digits: int = 4) -> Iterator[ShownNumbe
             continue
         kind, meaning = kind_in_words(document, name), meanings.get(name, "")
         if isinstance(value, Mapping):
-            entries = tuple((str(key), brief(entry, digits)) for key, entry in list(value.items())[:SHOWN])
+            entries = tuple((str(key), brief(entry)) for key, entry in list(value.items())[:SHOWN])
             more = ((f"… ({len(value)})", ""),) if len(value) > SHOWN else ()
             yield ShownNumber(name, "", kind, meaning, entries + more)
             continue
-        text = brief(value, digits)
+        text = brief(value)
         written = str((document.get("exact") or {}).get(name, ""))
         is_short = written != "" and len(written) <= WRITTEN and not written.startswith("[")
         if name in bounds and not (is_short and bounds[name]["direction"] == "="):
@@ -260,10 +251,3 @@ def brief(value: Any, digits: int = 4, *, nested: bool = False) -> str:
         text = "; ".join([*entries, *more])
         return f"({text})" if nested else text
     return f"[{', '.join([*(brief(entry, digits, nested=True) for entry in value[:SHOWN]), *more])}]"
-
-
-def named_values(value: Any) -> list[tuple[str, str]]:
-    """Return a measurement as (name, text), one for each entry of a table."""
-    if isinstance(value, Mapping):
-        return [(str(key), brief(entry, nested=True)) for key, entry in value.items()]
-    return [("", brief(value))]

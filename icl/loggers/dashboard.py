@@ -78,9 +78,6 @@ class Dashboard:
     def title(self) -> str:
         return f"icl: {self.only or 'what converges, and to what'}"
 
-    def chart_id(self, name: str) -> str:
-        return f"{self.entity}/icl-{name}".lstrip("/")
-
     def sections(self) -> dict[str, list[Any]]:
         """Return the panels by section."""
         wr, _ = self._packages
@@ -190,5 +187,5 @@ class Dashboard:
             chart_fields={column: column for column in chart.columns},
             chart_strings={"title": chart.title},
         )
-        made.chart_name = self.chart_id(name)
+        made.chart_name = f"{self.entity}/icl-{name}".lstrip("/")
         return made

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from icl.report.content import ReportEntry
-from icl.text import WRITTEN, ShownNumber, brief, named_values, numbers
+from icl.text import WRITTEN, ShownNumber, brief, numbers
 from icl.verdicts import KINDS, SIGNS, VERDICTS, totals, word
 
 _RANKS = ("Theorem", "Proposition", "Corollary", "Lemma")  # a false theorem weighs more than a false lemma
@@ -75,8 +75,9 @@ class Statement:
         """Every number; the one that decides is first."""
         if self.entry.group == "figure":
             kind = KINDS.get(str(self.found.get("kind", "")), "")
-            values = named_values(self.found.get("measured"))
-            return [ShownNumber(name, text, kind, "") for name, text in values]
+            found = self.found.get("measured")
+            table = found if isinstance(found, Mapping) else {"": found}
+            return [ShownNumber(str(k), brief(v, nested=k != ""), kind, "") for k, v in table.items()]
         measured, bound = self.found.get("measured") or {}, {"of": "", **(self.found.get("bound") or {})}
         shown = numbers({**self.found, "measured": measured, "bound": bound})
         return sorted(shown, key=lambda number: number.name != bound["of"])

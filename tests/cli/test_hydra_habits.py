@@ -1,6 +1,5 @@
 """Tests of habits from other Hydra applications: they work, or one line says why not."""
 
-import logging
 import os
 import sys
 from pathlib import Path
@@ -24,19 +23,6 @@ def test_full_errors(tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch) 
     assert wrong.err.splitlines()[-2].startswith("icl: tsk.dim: no such key")
     for found in (tiny(*fails), tiny("-m", *fails)):
         assert found.code == 4 and "Traceback" in found.err
-
-
-def test_what_hydra_shows(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logging.root, "handlers", [])  # Hydra adds its own
-    monkeypatch.setattr(logging.root, "level", logging.root.level)
-    none = tiny("--cfg", "job", "-p", "nope")
-    assert (none.code, none.out) == (2, "") and "nope" in none.err
-    assert "lr: 0.05" in tiny("--cfg", "job", "-p", "optimizer").out.replace(
-        "${by_scale:0.05,0.05,0.02}", "0.05"
-    )
-    assert "conf" in tiny("--info", "searchpath").out
-    shown = tiny("--help").out
-    assert "optimizer: adam, adamw, lbfgs, sgd" in shown and "steps_per_batch: 2" in shown
 
 
 def test_options_by_glob(icl: Run, outputs: Path) -> None:

@@ -10,12 +10,10 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from icl.config import compose as ours
-from icl.config.search_path import ConfigDirs, conf_dir
+from icl.config.search_path import ConfigDirs
 from icl.models import LinearTransformer, Transformer
 
 EXPERIMENTS = ["ahn/theorem3", "ahn/tail", "giannou/lsa", "giannou/logistic", "lds/ar2", "xie/heads"]
-CHECKS = sorted(p.relative_to(conf_dir() / "check").with_suffix("").as_posix()
-                for p in (conf_dir() / "check").rglob("*.yaml"))  # fmt: skip
 
 
 def by_hydra(verb: str, *overrides: str) -> DictConfig:
@@ -37,7 +35,7 @@ def test_the_parts_of_a_training_run(experiment: str) -> None:
 
 
 def test_checks() -> None:
-    for name in CHECKS:
+    for name in ("ahn/theorem1", "giannou/theorem5_1", "lds/pcg"):
         given = dict(by_hydra("check", f"check={name}").check)
         node = {k: v for k, v in given.items() if v is not None or k not in ("seed", "samples")}
         assert hasattr(instantiate(node), "measure"), name

@@ -193,7 +193,7 @@ class FigureRequest:
 
     def _missing(self, document: Document) -> list[str]:
         """Return the formats asked for in which the document has no file in this look."""
-        there = document["files"] if self.look.is_default else ()
+        there = document["files"] if not self.look.name else ()
         return [kind for kind in self.look.formats if kind not in there]
 
     def _draw_files(
