@@ -116,9 +116,9 @@ def judge(statement: Any, weights: Weights) -> Measured:
     if not all(bool(matrices.isfinite().all()) for matrices in weights.matrices.values()):
         m.undecided("not all weights are finite")
         return m
-    seeds = [_given(weights, seed) for seed in range(max(map(len, weights.matrices.values())))]
-    rows = [statement.compare(given) for given in seeds]
-    wrong = [statement.compare(halved(given)) for given in seeds]
+    seeds, last = range(max(map(len, weights.matrices.values()))), max(weights.matrices)
+    half = replace(weights, matrices={**weights.matrices, last: weights.matrices[last] / 2})
+    rows, wrong = ([statement.compare(_given(one, seed)) for seed in seeds] for one in (weights, half))
     if rows[0].distance is not None:
         of = "distance of the weights from the statement's own, relative"
         _near(m, "distance", [row.distance for row in rows], DISTANCE, of)
@@ -129,15 +129,6 @@ def judge(statement: Any, weights: Weights) -> Measured:
     about = "the same weights, the last matrix halved: distance or excess over the tolerance, minus 1"
     m.control(about, min(map(_off, wrong), key=_size), wants="positive")
     return m
-
-
-def halved(given: Given) -> Given:
-    last = sorted(given.matrices)[-1]
-    return replace(given, matrices={**given.matrices, last: _half(given.matrices[last])})
-
-
-def _half(x: Any) -> Any:
-    return [_half(entry) for entry in x] if isinstance(x, list) else x / 2
 
 
 def _near(m: Measured, name: str, values: Sequence[Any], limit: fmpq, about: str) -> None:

@@ -102,8 +102,7 @@ def _on_s(valley: OddDirection, best: PolynomialMinimum, larger: float = 1.0) ->
     """Return points to either side of a minimum on S along 1/b', and what they are apart."""
     eps, step, ends = 1 / (larger * best.b_L[-1]), STEP / best.b_L[-1], []
     for at in (eps + step, eps - step):
-        theta_V = torch.from_numpy(valley.near_s(best, -best.a_L[-1] / at**2))
-        ends.append(valley.matrices(theta_V, at))
+        ends.append(valley.matrices(torch.from_numpy(valley.near_s(best, -best.a_L[-1] / at**2)), at))
     return ends, 2 * step
 
 

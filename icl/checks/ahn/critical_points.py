@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import factorial
 
-from icl.checks.ahn.critical_set import minima_on_s, minimum
+from icl.checks.ahn.critical_set import minima_on_s
 from icl.checks.statement import Measured, Statement, setting
 from icl.theory.ahn.critical_set import S, query_polynomial
-from icl.theory.ahn.minima import Minimum
+from icl.theory.ahn.minima import Minimum, minimum
 from icl.theory.roots import real_roots
 from icl.theory.wishart import best_polynomial, covariance_moments, mean_trace
 

@@ -4,18 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from flint import arb, fmpq, fmpq_mat
+from flint import fmpq, fmpq_mat
 
 from icl.checks.given import Given
 from icl.checks.prompts import Prompts
-from icl.checks.statement import Blurred, Measured, setting
+from icl.checks.statement import Measured, setting
 from icl.progress import track
 from icl.random import generator
 from icl.theory.ahn.critical_set import changes_by_reflection, label, label_by_polynomial
 from icl.theory.ahn.forward import tokens
 from icl.theory.ahn.invariant_risk import InvariantRisk
-from icl.theory.ahn.minima import Minimum, enclosed
-from icl.theory.rationals import dot, identity, matrix, trace, unit
+from icl.theory.rationals import identity, matrix, unit
 
 WHITENED = "Sigma^1/2 w"
 KNOWN = 40  # bits of a minimum's risk
@@ -36,8 +35,7 @@ class CriticalSet(Prompts):
         right, other = label(Z, a, b, inverse), [2 * a[0], *a[1:]]
         about = "label by attention at a point of S minus w.(q(G Sigma^-1) - 1) x, G the prompt's covariance"
         m.zero("attention_error", right - label_by_polynomial(Z, a, b, inverse), about)
-        wrong = right - label_by_polynomial(Z, other, b, inverse)
-        m.control("a_0 doubled in q", wrong, of="attention_error")
+        m.control("a_0 doubled in q", right - label_by_polynomial(Z, other, b, inverse), of="attention_error")
         A, B = [-x * identity(d) for x in a], [x * identity(d) for x in b]
         about = "a prompt's gradient along D minus that of both reflected, by matrix"
         m.zero("off_direction", changes_by_reflection(Random(self.seed), A, B), about)
@@ -59,14 +57,6 @@ def minima_on_s(dim: int, context: int, layers: int, starts: int, seed: int) -> 
     return [[*one.a_L.tolist(), *one.beta_L.tolist()] for one in found]
 
 
-def minimum(moments: Sequence[fmpq], start: Sequence[float]) -> Minimum:
-    """Return the minimum near what a search found, in balls."""
-    found = enclosed(moments, start)
-    if found is None or found.risk.rel_accuracy_bits() < KNOWN:
-        raise Blurred
-    return found
-
-
 def whitened(given: Given, statement: str, family: str) -> dict[str, list[fmpq_mat]]:
     """Return R^T A_l R and R^-1 B_l R with Sigma = R R^T: what the weights do to x = R u, u ~ N(0, I)."""
     root = matrix(given.law.root_RDD[0].tolist())
@@ -76,14 +66,3 @@ def whitened(given: Given, statement: str, family: str) -> dict[str, list[fmpq_m
         inverse = root.inv()
         found["B"] = [inverse * B * root for B in given.matrices["B"]]
     return found
-
-
-def on_s(x: fmpq_mat) -> fmpq:
-    """Return the multiple of I that is nearest to a matrix."""
-    return trace(x) / x.nrows()
-
-
-def distance_from_s(matrices: Sequence[fmpq_mat]) -> arb:
-    """Return the largest Dist(M, I) of the figures: a matrix's part off the multiples of I, relative."""
-    shares = [1 - on_s(x) ** 2 * x.nrows() / dot(x, x) for x in matrices if dot(x, x) != 0]
-    return arb(max(shares, default=fmpq(0))).sqrt()

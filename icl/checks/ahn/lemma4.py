@@ -54,8 +54,7 @@ class Lemma4(Prompts):
         m.zero("words_error", words, about)
         if self.dim == 1:
             longer = [on_s[0] * fmpq(11, 10), *on_s[1:]]
-            moved = query_label(Z, longer) - query_label(Z, on_s)
-            m.control("a_0 a tenth larger", moved, of="max_error")
+            m.control("a_0 a tenth larger", query_label(Z, longer) - query_label(Z, on_s), of="max_error")
             risks = [stack_risk(x, n) for x in (white[:2], [white[0] * fmpq(11, 10), white[1]])]
             m.control("a_0 a tenth larger, L = 2", risks[1] - risks[0], of="words_error")
         else:

@@ -44,15 +44,13 @@ class Lemma5(Statement):
         outside = [(P, Q * diagonal([1] * d + [0])) for P, Q in full]
         begun = fmpq_mat(Z)
         begun[d, self.context] = label
-        off = form_error(Z, begun, printed)
-        m.zero("form_error", off, "squared error minus its trace form at eq. (11)")
+        m.zero("form_error", form_error(Z, begun, printed), "squared error minus its trace form at eq. (11)")
         m.control("P and Q with a last column of Q", form_error(Z, begun, full), of="form_error")
         about = "changes by a query that begins at its label: of x, of context labels, of its own less itself"
         m.zero("lemma6", lemma6(Z, begun, printed), about)
         m.control("that of its own", lemma6(Z, begun, printed)[-1] + label, of="lemma6")
         errors = [form_error(Z, begun, outside), *lemma6(Z, begun, outside)]
-        about = "the same four at any P and Q with a zero last column of Q"
-        m.zero("max_error_outside_11", errors, about)
+        m.zero("max_error_outside_11", errors, "the same four at any P and Q with a zero last column of Q")
         m.control("with that column", max(map(abs, lemma6(Z, begun, full))), of="max_error_outside_11")
 
         other = positive(rng, d, d)

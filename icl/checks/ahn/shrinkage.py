@@ -45,8 +45,7 @@ class Shrinkage(Prompts):
         m.control("a shrinkage that does not depend on d, n / (n + 1)", best - n / (n + 1), of="shrinkage")
         m.number("best", best, "best scalar a of A = a Sigma^-1 at one layer")
         m.number("best_error", best - n / (n + d + 1), "difference of the best scalar from n / (n + d + 1)")
-        overall = layer.label_form.solve(sigma * inverse)
-        off = largest(overall * sigma - best * identity(d))
+        off = largest(layer.label_form.solve(sigma * inverse) * sigma - best * identity(d))
         m.number("anisotropy", off, "largest entry of A Sigma - a I at the best matrix over all A")
         m.note("what is absent is a difference between directions: the best matrix is a multiple of Sigma^-1")
         m.note(

@@ -6,11 +6,11 @@ from random import Random
 
 from flint import fmpq, fmpq_mat, fmpq_poly
 
-from icl.checks.ahn.critical_set import CriticalSet, distance_from_s, whitened
+from icl.checks.ahn.critical_set import CriticalSet, whitened
 from icl.checks.given import Comparison, Given
 from icl.checks.statement import Measured
 from icl.errors import InputError
-from icl.theory.ahn.critical_set import S
+from icl.theory.ahn.critical_set import S, distance_from_s
 from icl.theory.one_layer import OneLayer
 from icl.theory.rationals import diagonal, identity, largest, matrix, trace, unit
 from icl.theory.roots import real_roots

@@ -5,12 +5,12 @@ from functools import cached_property
 
 from flint import arb, ctx, fmpq
 
-from icl.checks.ahn.critical_set import CriticalSet, distance_from_s, minima_on_s, minimum, on_s, whitened
+from icl.checks.ahn.critical_set import CriticalSet, minima_on_s, whitened
 from icl.checks.given import Comparison, Given
 from icl.checks.statement import Measured, setting
-from icl.theory.ahn.critical_set import query_polynomial
+from icl.theory.ahn.critical_set import distance_from_s, on_s, query_polynomial
 from icl.theory.ahn.invariant_risk import InvariantRisk
-from icl.theory.ahn.minima import Minimum, derivatives, enclosed
+from icl.theory.ahn.minima import Minimum, derivatives, enclosed, minimum
 from icl.theory.wishart import covariance_moments, mean_trace
 
 BITS_OF_WEIGHTS = 512

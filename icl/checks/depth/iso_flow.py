@@ -36,5 +36,4 @@ class IsoFlow(Isotropic):
 
     def _flow(self, step, along) -> fmpq:  # type: ignore[no-untyped-def]
         L = self.layers
-        slopes = (stack_slope([step] * L, self.context, k, along / L) for k in range(L))
-        return -sum(slopes, fmpq(0)) / 2
+        return -sum((stack_slope([step] * L, self.context, k, along / L) for k in range(L)), fmpq(0)) / 2

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from flint import fmpq, fmpq_mat, fmpq_poly
+from flint import arb, fmpq, fmpq_mat, fmpq_poly
 
 from icl.theory.ahn.forward import mean_label, positive, query_label, second_moment
-from icl.theory.rationals import column, dot, identity, reflection
+from icl.theory.rationals import column, dot, identity, reflection, trace
 
 S = fmpq_poly([0, 1])
 
@@ -91,3 +91,14 @@ def slope_of_prompt(
         if layer < len(B):
             p += moving[len(A) + layer] * p * step
     return 2 * dot(q.value, q.slope)
+
+
+def on_s(x: fmpq_mat) -> fmpq:
+    """Return the multiple of I that is nearest to a matrix."""
+    return trace(x) / x.nrows()
+
+
+def distance_from_s(matrices: Sequence[fmpq_mat]) -> arb:
+    """Return the largest Dist(M, I) of the figures: a matrix's part off the multiples of I, relative."""
+    shares = [1 - on_s(x) ** 2 * x.nrows() / dot(x, x) for x in matrices if dot(x, x) != 0]
+    return arb(max(shares, default=fmpq(0))).sqrt()

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 from flint import arb, arb_mat, arb_poly, ctx, fmpq
 
+from icl.theory.blurred import Blurred
 from icl.theory.calculus import proved
 
 ONE, NONE = arb_poly([1]), arb_poly()
 NEWTON_STEPS = 3
+KNOWN = 40  # bits of a minimum's risk
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,14 @@ def enclosed(moments: Sequence[fmpq], start: Sequence[float]) -> Minimum | None:
     inside = proved(lambda at: derivatives(moments, at)[1:], theta, radii)
     L = (len(theta) + 1) // 2
     return Minimum(inside[:L], inside[L:], derivatives(moments, inside)[0]) if inside else None
+
+
+def minimum(moments: Sequence[fmpq], start: Sequence[float]) -> Minimum:
+    """Return the minimum near what a search found."""
+    found = enclosed(moments, start)
+    if found is None or found.risk.rel_accuracy_bits() < KNOWN:
+        raise Blurred
+    return found
 
 
 def _newton(moments: Sequence[fmpq], at: Sequence[arb]) -> list[arb]:

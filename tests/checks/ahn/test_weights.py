@@ -8,7 +8,7 @@ from flint import fmpq
 
 from icl.checks.ahn.theorem3 import Theorem3
 from icl.checks.ahn.theorem4 import Theorem4
-from icl.checks.given import Given, Weights, distance, halved, judge
+from icl.checks.given import EXCESS, Given, Weights, distance, judge
 from icl.errors import InputError
 from icl.random import generator
 from icl.tasks import LinearRegression
@@ -44,8 +44,12 @@ def test_weights_at_the_optimum_on_s_hold_in_any_order_and_others_are_elsewhere(
         assert all(f"({name} " in reason for name, reason in zip(names, found.open, strict=True))
 
 
-def test_the_risk_at_the_optimum_is_the_least():
-    found = judge(Theorem3(), of_theorem_3(3))
+def test_the_risk_at_the_optimum_is_the_least_and_the_control_is_of_half_the_last_matrix():
+    weights = of_theorem_3(3)
+    found = judge(Theorem3(), weights)
+    half = judge(Theorem3(), replace(weights, matrices={"A": weights.matrices["A"] / 2}))
+    excess = float(half.numbers["risk_excess"].value / EXCESS)
+    assert float(found.controls[0].value) == pytest.approx(excess - 1)
     assert float(found.numbers["risk_by_seed"].value[0]) == pytest.approx(
         InvariantRisk(3, 8, 3).optimum().risk, rel=1e-12
     )
@@ -74,12 +78,10 @@ def test_weights_that_are_not_finite_leave_it_open():
     assert found.verdict == "undecided" and found.open == ["not all weights are finite"]
 
 
-def test_the_last_matrix_is_halved_and_one_layer_is_read_as_p_and_q():
+def test_one_layer_is_read_as_p_and_q():
     A, B = matrix([[1, 2], [3, 4]]), matrix([[5, 6], [7, 8]])
     law = LinearRegression(2, 8).law([0])
     given = Given("sparse_ab", "identity", {"A": [A], "B": [B]}, law)
-    assert halved(given).matrices == {"A": [A], "B": [B / 2]}
-    assert halved(replace(given, matrices={"A": [[A, B]]})).matrices == {"A": [[A / 2, B / 2]]}
     for family, sign in (("sparse_a", -1), ("sparse_ab", 1)):
         P, Q = replace(given, family=family, matrices={"A": [A]}).single_layer("one")
         assert unit(2, 2, 3) == P
