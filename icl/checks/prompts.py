@@ -61,12 +61,5 @@ class Prompts(Statement):
         """Return the law of prompts at these settings, which weights from a file are judged under."""
         from icl.tasks import LinearRegression
 
-        task = LinearRegression(
-            self.dim,
-            self.context,
-            prefix="check",
-            task_covariance=self.task_covariance,
-            eigenvalues=self.eigenvalues,
-            covariance=self.covariance,
-        )
-        return task.law([0])
+        given = {name: getattr(self, name) for name in ("task_covariance", "eigenvalues", "covariance")}
+        return LinearRegression(self.dim, self.context, prefix="check", **given).law([0])

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+import numpy as np
 from flint import fmpq
 
 from icl.checks.looped.settings import LOWER_FROM, Plane
 from icl.checks.statement import OPEN, Measured, setting
-from icl.errors import real
+from icl.theory.looped.descent import descend, plane_risk
 from icl.theory.looped.plane import at, coefficients
 from icl.theory.rationals import rational
 
@@ -23,7 +24,7 @@ NEAR = fmpq(1, 100)  # a start that ends so near, relatively, has found it, and 
 class FlowFindsIt(Plane):
     starts: int = setting(4, 1, 4, most=1000, beyond="training takes hours")
     steps_taken: int = setting(1000, 1, 1000, most=100_000, beyond="training takes hours")
-    init_std: float = 0.01
+    init_std: float = setting(0.01, 1e-12)
     seed: int = setting(0, 0)
 
     where, title = "statement 5", "Training finds the rotation"
@@ -32,10 +33,6 @@ class FlowFindsIt(Plane):
     )
     formula = r"A_{t + 1} = A_t - \eta_t \nabla \log f(A_t) \to \arg\min f,\quad A_0 \text{ small and random}"
     tries = 0  # a thousand steps of each start
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.init_std = real("check.init_std", self.init_std, 0, open_low=True)
 
     def expected(self) -> str:
         """At two loops the gain is 1 % from n = 29 on; a large start is far from small weights."""
@@ -59,10 +56,6 @@ class FlowFindsIt(Plane):
 
     def _end(self, k: int) -> fmpq:
         """Return the exact risk of the matrix, in rationals, at which a start ends."""
-        import numpy as np
-
-        from icl.theory.looped.descent import descend, plane_risk
-
         rng = Random(f"{self.seed} {k}")
         start_DD = self.init_std * np.array([[rng.gauss(), rng.gauss()], [rng.gauss(), rng.gauss()]])
         path_TDD, _ = descend(plane_risk(self.context, self.layers), start_DD, self.steps_taken)

@@ -9,12 +9,8 @@ from icl.theory.looped.plane import risk
 from icl.theory.looped.search import best_rotation
 from icl.theory.roots import near
 
-FROM = {
-    2: (18, 18, 20, 22, 23, 24),
-    3: (14,) * 6,
-    4: (9, 9, 9, 11, 13, 15),
-    5: (8, 8, 8, 8, 10, 11),
-}  # at most 3 .. 8
+# Context lengths from which it holds, by layers, at `most` 3 .. 8.
+FROM = {2: (18, 18, 20, 22, 23, 24), 3: (14,) * 6, 4: (9, 9, 9, 11, 13, 15), 5: (8, 8, 8, 8, 10, 11)}
 
 
 @dataclass

@@ -9,7 +9,6 @@ from math import comb
 from flint import fmpq
 
 from icl.checks.statement import Measured, Statement, setting
-from icl.errors import real
 from icl.theory.looped.limit import block_rate, gaussian_turn, semicircle, separate
 from icl.theory.looped.long_prompts import goe_moment
 from icl.theory.rationals import rational
@@ -20,7 +19,7 @@ from icl.theory.roots import evaluate, real_roots
 class Rates(Statement):
     dim: int = setting(20, 4, 40, most=100, beyond="nothing new is to be seen")
     layers: int = setting(6, 3, 8, most=8, beyond="moments of the Gaussian matrix take minutes")
-    speed: float = 0.55  # of a rotation by 90 degrees in every plane, squared
+    speed: float = setting(0.55, 1e-12)  # of a rotation by 90 degrees in every plane, squared
 
     paper, origin = "looped", "icl"
     where, title = "statement 12", "Three rates for long prompts in large dimension"
@@ -30,10 +29,6 @@ class Rates(Statement):
         "layers that may differ leave 1."
     )
     formula = r"(n/d)^L f / d \to C_L,\quad \le 2^L,\quad 1"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.speed = real("check.speed", self.speed, 0, open_low=True)
 
     def measure(self, m: Measured) -> None:
         L, d, turned = self.layers, self.dim, gaussian_turn(self.layers)
