@@ -18,7 +18,7 @@ from flint import arb, ctx, fmpq
 
 from icl.errors import InputError, one_of, real, whole
 from icl.theory import numbers
-from icl.theory.blurred import Blurred
+from icl.theory.blurred import Blurred, Undecided
 from icl.theory.formula import Formula
 from icl.theory.numbers import QUANTILE, Sample, as_float, entries_of, minus, sign, text
 
@@ -104,6 +104,8 @@ def decided(
             try:
                 measure(m)
                 m.vary()
+            except Undecided as reason:
+                m.undecided(str(reason))
             except Blurred:
                 m = Measured(bits)
                 m.undecided(f"a ball has lost its digits at {bits} bits")

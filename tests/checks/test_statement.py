@@ -9,6 +9,7 @@ from flint import arb, fmpq
 from icl.checks import Measured, Sample, Statement, setting
 from icl.checks.statement import Blurred, decided, text
 from icl.errors import InputError
+from icl.theory.blurred import Undecided
 
 ONE = fmpq(1)
 BALL = arb(0, fmpq(1, 1000))  # around 0
@@ -94,6 +95,12 @@ def test_what_is_undecided_by_hand_does_not_hold():
     m = measured(("zero", fmpq(0)))
     m.undecided("it was not compared with all")
     assert m.verdict == "undecided" and m.document()["notes"] == ["undecided: it was not compared with all."]
+
+    def ends(m):
+        m.number("x", fmpq(1), "one")
+        raise Undecided("nothing was found")
+
+    assert decided(ends).reasons == ["nothing was found"] and "x" in decided(ends).numbers
 
 
 def test_bits_are_doubled_until_a_ball_decides():

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from icl.checks.ahn.critical_set import minima_on_s
 from icl.checks.ahn.odd_direction import OddDirection, WeightedPrompts
 from icl.checks.statement import OPEN, Measured, Sample, Statement, setting, sign
 from icl.random import generator
-from icl.theory.ahn.invariant_risk import InvariantRisk, PolynomialMinimum
+from icl.theory.ahn.invariant_risk import PolynomialMinimum
+from icl.theory.blurred import Undecided
 
 WAY = (0.3, 0.1, 0.03, 0.01)  # of 1/b', to the limit
 AT_LIMIT = WAY[-1]
@@ -50,24 +52,20 @@ class BrokenSymmetry(Statement):
 
     def measure(self, m: Measured) -> None:
         valley = OddDirection(self.dim, self.layers)
-        on_s = InvariantRisk(self.dim, self.context, self.layers, with_b=True)
-        minima = on_s.minimise(generator(self.seed, "search"), self.starts)
-        if not minima:
-            m.undecided("the search reached no local minimum on S; more starts may (check.starts)")
-            return
-        best, fresh = minima[0], self._draw("eval", self.samples)
+        best = minima_on_s(self.dim, self.context, self.layers, self.starts, self.seed)[0]
+        fresh = self._draw("eval", self.samples)
         risk, slope = fresh.along(*_on_s(valley, best))
         seen = [over(risk, best.risk, 1), over(slope, risk.mean)]
         m.number("errors_on_s", seen, "risk over the exact one, minus 1, and slope at the best minimum on S")
         if any(sign(error) for error in seen):
-            m.undecided("the prompts miss the known risk on S: check.samples takes more of them")
-            return
+            raise Undecided("the prompts miss the known risk on S: check.samples takes more of them")
         halves = [self._floor(valley, best, half, fresh) for half in range(2)]
         limit, slope = both([half[0] for half in halves]), both([half[1] for half in halves])
         curvature = both([Sample(half[2], 0.0) for half in halves])
         if sign(curvature) == -1:
-            m.undecided("the fit ended where the risk curves downwards across the valley: not on its floor")
-            return
+            raise Undecided(
+                "the fit ended where the risk curves downwards across the valley, not on its floor"
+            )
         about = "relative slope of the least risk in 1/b' at infinity, b' the scalar of the last B along u"
         m.positive("slope", over(slope, limit.mean), about)
         _, off = fresh.along(*_on_s(valley, best, 1.1))

@@ -11,13 +11,14 @@ from random import Random
 import numpy as np
 from flint import fmpq
 
+from icl.checks.ahn.critical_set import minima_on_s
 from icl.checks.prompts import Prompts
 from icl.checks.statement import Measured, Sample, setting
-from icl.errors import InputError
+from icl.errors import whole
 from icl.random import generator
 from icl.tasks.wishart import draw_wishart
 from icl.theory.ahn.forward import covariates, forward, second_moment, sparse, tokens
-from icl.theory.ahn.invariant_risk import InvariantRisk, conditions
+from icl.theory.ahn.invariant_risk import conditions
 from icl.theory.rationals import identity, largest, rational
 
 
@@ -53,16 +54,10 @@ class Conditioning(Prompts):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.context < self.dim:
-            least = f"must be at least check.dim={self.dim}, or no Gram matrix has an inverse"
-            raise InputError(f"check.context={self.context}: {least}")
+        whole("check.context", self.context, self.dim)  # or no Gram matrix has an inverse
 
     def measure(self, m: Measured) -> None:
-        on_s = InvariantRisk(self.dim, self.context, self.layers, with_b=True)
-        minima = on_s.minimise(generator(self.seed, "search"), self.starts)
-        if not minima:
-            m.undecided("the search reached no local minimum on S; more starts may (check.starts)")
-            return
+        minima = minima_on_s(self.dim, self.context, self.layers, self.starts, self.seed)
         chosen = max(minima, key=lambda minimum: minimum.found)
         rng = generator(self.seed, "check")
         s_BD = np.linalg.eigvalsh(draw_wishart(rng, self.context, self.dim, self.samples) / self.context)

@@ -7,6 +7,7 @@ from math import factorial
 from icl.checks.ahn.critical_set import minima_on_s
 from icl.checks.statement import Measured, Statement, setting
 from icl.theory.ahn.critical_set import S, query_polynomial
+from icl.theory.ahn.invariant_risk import PolynomialMinimum
 from icl.theory.ahn.minima import Minimum, minimum
 from icl.theory.roots import real_roots
 from icl.theory.wishart import best_polynomial, covariance_moments, mean_trace
@@ -29,7 +30,7 @@ class CriticalPoints(Statement):
     tries, most_bits = 5, 1024
 
     @cached_property
-    def found(self) -> list[list[float]]:
+    def found(self) -> list[PolynomialMinimum]:
         return minima_on_s(self.dim, self.context, self.layers, self.starts, self.seed)
 
     def measure(self, m: Measured) -> None:

@@ -13,7 +13,8 @@ from icl.progress import track
 from icl.random import generator
 from icl.theory.ahn.critical_set import changes_by_reflection, label, label_by_polynomial
 from icl.theory.ahn.forward import tokens
-from icl.theory.ahn.invariant_risk import InvariantRisk
+from icl.theory.ahn.invariant_risk import InvariantRisk, PolynomialMinimum
+from icl.theory.blurred import Undecided
 from icl.theory.rationals import identity, matrix, unit
 
 WHITENED = "Sigma^1/2 w"
@@ -49,12 +50,14 @@ class CriticalSet(Prompts):
         )
 
 
-def minima_on_s(dim: int, context: int, layers: int, starts: int, seed: int) -> list[list[float]]:
-    """Return a and beta of the local minima of eq. (11) that a search in floats finds, best first."""
+def minima_on_s(dim: int, context: int, layers: int, starts: int, seed: int) -> list[PolynomialMinimum]:
+    """Return the local minima of eq. (11) on S that a search in floats finds, best first."""
     risk = InvariantRisk(dim, context, layers, with_b=True)
     rng, what = generator(seed, "search"), "starts of the search"
     found = risk.minimise(rng, starts, lambda each: track(each, what, len(each)))
-    return [[*one.a_L.tolist(), *one.beta_L.tolist()] for one in found]
+    if not found:
+        raise Undecided("the search reached no local minimum on S; more starts may (check.starts)")
+    return found
 
 
 def whitened(given: Given, statement: str, family: str) -> dict[str, list[fmpq_mat]]:

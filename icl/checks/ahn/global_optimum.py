@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from random import Random
 
-from flint import fmpq, fmpq_mat
+from flint import fmpq
 
 from icl.checks.statement import Measured, Statement, setting
 from icl.theory.ahn.equivariant_bound import equivariant_bound
@@ -61,7 +61,8 @@ class GlobalOptimum(Statement):
         least_of_all = bounds | ({2: least} if min(pivots) > 0 else {})
         about = "at every depth the least risk on S is a lower bound for every A"
         m.true("least_of_all", least_of_all == risks or None, about)
-        shifted = min(pivots_of(less_its_mean(found.grams[0])))
+        G = found.grams[0]
+        shifted = min(pivots_of(G - trace(G) / G.nrows() * identity(G.nrows())))
         about = "least pivot of a Gram matrix less its mean eigenvalue"
         m.control(about, shifted, of="least_of_all", wants="negative")
         m.note(
@@ -69,7 +70,3 @@ class GlobalOptimum(Statement):
             "products of A_0 and A_1 that vanish at the best point. Beyond, only the equivariant bound is "
             "known, which S attains at n = 1"
         )
-
-
-def less_its_mean(G: fmpq_mat) -> fmpq_mat:
-    return G - trace(G) / G.nrows() * identity(G.nrows())

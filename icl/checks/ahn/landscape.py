@@ -12,12 +12,12 @@ from functools import cached_property
 
 from flint import fmpq
 
+from icl.checks.ahn.critical_set import minima_on_s
 from icl.checks.statement import OPEN, QUANTILE, Measured, Sample, Statement, setting
 from icl.errors import InputError, reals
 from icl.models.ahn.random_starts import RandomStarts
-from icl.random import generator
 from icl.tasks import LinearRegression
-from icl.theory.ahn.invariant_risk import InvariantRisk, PolynomialMinimum
+from icl.theory.ahn.invariant_risk import PolynomialMinimum
 from icl.theory.rationals import rational
 
 DISTURBED = 0.02
@@ -57,9 +57,8 @@ class Landscape(Statement):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        count = len(self.init_stds) if isinstance(self.init_stds, Sequence) else 1
-        self.init_stds = reals("check.init_stds", self.init_stds, count, 0, open_low=True)
-        if not 0 < count <= self.starts:
+        self.init_stds = reals("check.init_stds", self.init_stds, None, 0, open_low=True)
+        if not 0 < (count := len(self.init_stds)) <= self.starts:
             raise InputError(f"check.init_stds: has {count} sizes for {self.starts} starts")
         most = max(300, HELD // (self.starts * self.dim**2))
         if self.prompts > most:
@@ -78,13 +77,9 @@ class Landscape(Statement):
 
     @cached_property
     def minima(self) -> list[PolynomialMinimum]:
-        risk = InvariantRisk(self.dim, self.context, self.layers, with_b=True)
-        return risk.minimise(generator(self.seed, "search"), SEARCHES)
+        return minima_on_s(self.dim, self.context, self.layers, SEARCHES, self.seed)
 
     def measure(self, m: Measured) -> None:
-        if not self.minima:
-            m.undecided("the search reached no local minimum on S")
-            return
         known, best, sizes = [one.risk for one in self.minima], self.minima[0].risk, len(self.init_stds)
         trained = self.random_starts.train()
         ends = [self.random_starts.end(k, A, B, self.samples) for k, (A, B, _) in enumerate(trained)]

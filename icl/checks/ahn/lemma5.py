@@ -7,7 +7,7 @@ from random import Random
 from flint import fmpq, fmpq_mat
 
 from icl.checks.statement import Measured, Statement, setting
-from icl.theory.ahn.forward import Layer, covariates, forward, positive, sparse, tokens
+from icl.theory.ahn.forward import Layer, covariates, forward, positive, query_label, sparse, tokens
 from icl.theory.rationals import diagonal, largest, rational
 
 
@@ -53,13 +53,12 @@ class Lemma5(Statement):
         m.zero("max_error_outside_11", errors, "the same four at any P and Q with a zero last column of Q")
         m.control("with that column", max(map(abs, lemma6(Z, begun, full))), of="max_error_outside_11")
 
-        other = positive(rng, d, d)
-        last = [*printed[:-1], sparse(A[-1], B[-1] + other)]
-        about = "largest change of a label by another last B"
-        m.zero("largest_change", labels_moved(Z, printed, last), about)
+        now, other = query_label(Z, A, B), positive(rng, d, d)
+        about = "change of the query's label by another last B"
+        m.zero("largest_change", query_label(Z, A, [*B[:-1], B[-1] + other]) - now, about)
         if self.layers > 1:
-            earlier = [*printed[:-2], sparse(A[-2], B[-2] + other), printed[-1]]
-            m.control("another B before the last", labels_moved(Z, printed, earlier), of="largest_change")
+            earlier = query_label(Z, A, [*B[:-2], B[-2] + other, B[-1]])
+            m.control("another B before the last", earlier - now, of="largest_change")
         n = rational(self.context)
         scaled = forward(Z, [(P / n, Q) for P, Q in full], fmpq(1))[-1]
         about = "stack with the factor 1/n at P and Q minus that without it at P/n and Q, largest entry"
@@ -81,9 +80,3 @@ def lemma6(Z: fmpq_mat, begun: fmpq_mat, layers: Sequence[Layer]) -> tuple[fmpq,
     change = forward(begun, layers)[-1] - forward(Z, layers)[-1]
     d, n = Z.nrows() - 1, Z.ncols() - 1
     return largest(covariates(change)), max(abs(change[d, j]) for j in range(n)), change[d, n] - begun[d, n]
-
-
-def labels_moved(Z: fmpq_mat, layers: Sequence[Layer], others: Sequence[Layer]) -> fmpq:
-    one, other = (forward(Z, some)[-1] for some in (layers, others))
-    d = Z.nrows() - 1
-    return max(abs(one[d, j] - other[d, j]) for j in range(Z.ncols()))

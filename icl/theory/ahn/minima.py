@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from flint import arb, arb_mat, arb_poly, ctx, fmpq
 
+from icl.theory.ahn.invariant_risk import PolynomialMinimum
 from icl.theory.blurred import Blurred
 from icl.theory.calculus import proved
 
@@ -110,9 +111,9 @@ def enclosed(moments: Sequence[fmpq], start: Sequence[float]) -> Minimum | None:
     return Minimum(inside[:L], inside[L:], derivatives(moments, inside)[0]) if inside else None
 
 
-def minimum(moments: Sequence[fmpq], start: Sequence[float]) -> Minimum:
+def minimum(moments: Sequence[fmpq], near: PolynomialMinimum) -> Minimum:
     """Return the minimum near what a search found."""
-    found = enclosed(moments, start)
+    found = enclosed(moments, [*near.a_L.tolist(), *near.beta_L.tolist()])
     if found is None or found.risk.rel_accuracy_bits() < KNOWN:
         raise Blurred
     return found

@@ -78,8 +78,8 @@ MUTANTS = [
     Mutant("ahn/lemma5", "(P / n, Q)", "(P / n, Q / n)", settings={"context": 3}),
     Mutant(
         "ahn/lemma5",
-        "last = [*printed[:-1], sparse(A[-1], B[-1] + other)]",
-        "last = [*printed[:-1], sparse(A[-1] + other, B[-1])]",
+        "query_label(Z, A, [*B[:-1], B[-1] + other])",
+        "query_label(Z, [*A[:-1], A[-1] + other], B)",
     ),
     Mutant(
         "ahn/lemma5",
