@@ -186,9 +186,8 @@ def test_single_precision_and_empty_prompts(case):
     single, double = algorithm.predict(prompt.to(torch.float32)), algorithm.predict(prompt)
     assert single.dtype == torch.float64
     assert torch.allclose(single, double, rtol=1e-3, atol=1e-3 * float(double.abs().max()))
-    nothing = TokenPrompt(
-        *(torch.zeros_like(t) for t in (prompt.context_RBNP, prompt.query_RBP, prompt.target_RB))
-    )
+    parts = prompt.context_RBNP, prompt.query_RBP, prompt.target_RB
+    nothing = TokenPrompt(*(torch.zeros_like(part) for part in parts))
     assert not algorithm.predict(nothing).any()
 
 
@@ -199,11 +198,9 @@ def test_a_prompt_is_answered_as_it_is_alone(case, context):
     algorithm, prompt = CASES[case](context, 1.0, 1.0)[0], prompts(context).gram()
     gram = prompt.gram_RBPP[:, [0, 1, 1, 3, 0]].clone()
     gram[0, 4] = gram[0, 3]
-    whole = algorithm.predict(GramPrompt(gram, prompt.query_RBP, prompt.target_RB))
-    alone = [
-        algorithm.predict(GramPrompt(gram[:, [b]], prompt.query_RBP[:, [b]], prompt.target_RB[:, [b]]))
-        for b in range(5)
-    ]
+    parts = gram, prompt.query_RBP, prompt.target_RB
+    whole = algorithm.predict(GramPrompt(*parts))
+    alone = [algorithm.predict(GramPrompt(*(part[:, [b]] for part in parts))) for b in range(5)]
     torch.testing.assert_close(whole, torch.cat(alone, 1), rtol=1e-9, atol=1e-9)
 
 

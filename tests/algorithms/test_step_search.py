@@ -79,20 +79,6 @@ def test_preconditioned_steps_against_the_exact_optimum(layers, context):
         assert float(eta_L[0]) == pytest.approx(eta, rel=0.05)
 
 
-def test_shared_steps():
-    """Compare one eta for all replicas with the minimum of their mean risk; two copies of a replica share
-    its own."""
-    law, contexts = draw(2_000)
-    own, shared = search_gd(contexts, 2, law.Sigma_RDD), search_gd(contexts, 2, law.Sigma_RDD, shared=True)
-    assert torch.equal(shared.eta_RL[0], shared.eta_RL[1])
-    assert bool((shared.risk_R >= own.risk_R * (1 - 1e-12)).all())
-    mixed = Steps(own.eta_RL.flip(0), own.risk_R)
-    assert float(expected_risk(contexts, mixed, law.Sigma_RDD).mean()) > float(shared.risk_R.mean())
-    twice = Contexts(*(t[:1].expand(2, *t.shape[1:]) for t in vars(contexts).values()))
-    both = search_gd(twice, 2, law.Sigma_RDD[:1], shared=True)
-    torch.testing.assert_close(both.eta_RL[1], own.eta_RL[0], rtol=1e-6, atol=0)
-
-
 def test_shared_steps_weigh_replicas_by_their_risk():
     law = LinearRegression(5, [6, 30], task_covariance="inverse").law(SEEDS)
     S = law.covariate_grams([generator(seed, "search") for seed in SEEDS], 300)

@@ -80,11 +80,7 @@ def test_every_model_is_here():
 def test_the_paths_agree(family, options, dim, layers, context, guesses, read_out, seed):
     """Compare tokens, their Gram matrices and, where matrices are sparse, the dense stack."""
     seeds, constant = (seed, seed + 1), family == "LSA" and guesses
-    task = (
-        {"guess_vector_norm": 0.7, "guess_bias": -0.4, "read_out": read_out}
-        if guesses
-        else {"read_out": read_out}
-    )
+    task = {"read_out": read_out} | ({"guess_vector_norm": 0.7, "guess_bias": -0.4} if guesses else {})
     prompt = prompts(dim, context, seeds, constant=constant, **{} if constant else task)
     std = (0.3 if family != "LSA" else 0.1) / layers  # deep stacks of large weights cancel
     by_tokens, by_gram = models(family, options, seeds=seeds, dim=dim, layers=layers, std=std)
@@ -128,10 +124,7 @@ def test_gradients_are_those_of_finite_differences(family, options):
 def test_replicas_share_nothing(family, options, layers):
     """Compare first weights, predictions and gradients; each is a function of its seed."""
     prompt, both = prompts(), models(family, options, seeds=(4, 7), layers=layers)
-    alone, others = (
-        models(family, options, seeds=(7,), layers=layers),
-        models(family, options, seeds=(5, 7), layers=layers),
-    )
+    alone, others = (models(family, options, seeds=seeds, layers=layers) for seeds in ((7,), (5, 7)))
     one = type(prompt)(prompt.context_RBNP[1:], prompt.query_RBP[1:], prompt.target_RB[1:], prompt.read_out)
     for together, single, other in zip(both, alone, others, strict=True):
         seen, own = (prompt, one) if together.path == "tokens" else (prompt.gram(), one.gram())
@@ -144,9 +137,8 @@ def test_replicas_share_nothing(family, options, layers):
             assert matrix.shape == (2, *together.parametrization.shapes()[name]) and matrix.requires_grad
             assert torch.equal(matrix[1], mine[0]) and torch.equal(matrix[1], first[1])
             assert "gain" in name or not torch.equal(matrix[0], first[0])
-            assert not matrix.grad[0].any() and torch.allclose(
-                matrix.grad[1], mine.grad[0], rtol=1e-9, atol=1e-13
-            )
+            assert not matrix.grad[0].any()
+            assert torch.allclose(matrix.grad[1], mine.grad[0], rtol=1e-9, atol=1e-13)
 
 
 @EACH
@@ -175,9 +167,8 @@ def test_first_weights_have_the_standard_deviation_that_is_set():
         model = made(family, options, (0, 1, 2), dim=40, layers=1, std=stds)
         for name, matrix in getattr(model, "parametrization", model).matrices().items():
             if isinstance(model, LSA) and name == "o":
-                matrix = (
-                    matrix - torch.nn.functional.one_hot(torch.tensor(40), matrix.shape[-1]) / model.read_in
-                )
+                one = torch.nn.functional.one_hot(torch.tensor(40), matrix.shape[-1])
+                matrix = matrix - one / model.read_in
             for std, weights in zip(stds, matrix.detach(), strict=True):
                 error = 5 * std / (2 * weights.numel()) ** 0.5
                 assert abs(float(weights.square().mean()) ** 0.5 - std) <= error, (family, name)

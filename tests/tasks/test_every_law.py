@@ -84,17 +84,13 @@ def everything(law, seeds=SEEDS, batch=4, **stream):
     for kind in kinds:
         prompt = getattr(law, kind)(streams(seeds, **stream), batch)
         matrices = prompt.gram_RBPP if kind == "gram_prompts" else prompt.context_RBNP
-        drawn |= {
-            f"{kind}.context": matrices,
-            f"{kind}.query": prompt.query_RBP,
-            f"{kind}.target": prompt.target_RB,
-        }
+        drawn |= {f"{kind}.context": matrices, f"{kind}.target": prompt.target_RB}
+        drawn[f"{kind}.query"] = prompt.query_RBP
     for model in models_of(law)[: 1 if len(kinds) == 1 else None]:
         for name, make in law.estimators(model).items():
+            of = f"{type(model).__name__} {model.path} {name}"
             parts = make().draw(streams(seeds, **stream), batch)
-            drawn |= {
-                f"{type(model).__name__} {model.path} {name}.{part}": value for part, value in parts.items()
-            }
+            drawn |= {f"{of}.{part}": value for part, value in parts.items()}
     return drawn | {name: torch.from_numpy(array) for name, array in law.arrays().items()}
 
 
@@ -230,11 +226,7 @@ def test_tokens_are_encoded_as_they_are_drawn(task, settings):
     """Encode covariates and labels of a user's own as the law does: its guess, its constant, its sign."""
     law = law_of(task, settings)
     prompt, D = law.token_prompts(streams(SEEDS), 3), law.dim
-    x_RBND, y_RBN, query_RBD = (
-        prompt.context_RBNP[..., :D],
-        prompt.context_RBNP[..., D],
-        prompt.query_RBP[..., :D],
-    )
-    encoded = law.encode(x_RBND, y_RBN, query_RBD)
+    x_RBND, y_RBN = prompt.context_RBNP[..., :D], prompt.context_RBNP[..., D]
+    encoded = law.encode(x_RBND, y_RBN, prompt.query_RBP[..., :D])
     assert torch.equal(encoded.context_RBNP, prompt.context_RBNP) and encoded.read_out == law.read_out
     assert torch.equal(encoded.query_RBP, prompt.query_RBP) and encoded.target_RB.isnan().all()

@@ -26,14 +26,6 @@ LAWS = {
 }
 
 
-def test_gram_tasks_pair_a_context_with_its_task():
-    law = LinearRegression(dim=3, context=8, prior_mean=[1.0, 2.0, 3.0]).law([0])
-    gram_RBPP, w_RBD = law.gram_tasks(streams([0]), 4000)
-    solved = torch.linalg.solve(gram_RBPP[..., :3, :3], gram_RBPP[..., :3, 3])
-    assert torch.allclose(solved, w_RBD, rtol=1e-7, atol=1e-9)
-    assert_mean(w_RBD[0], law.mean_RD[0])
-
-
 GUESS = {"dim": 2, "covariance": COVARIANCE, "guess_vector": [0.5, -2.0], "guess_bias": 0.7}
 
 

@@ -21,16 +21,6 @@ def gram(**changes):
     return GramPrompt(**(parts(gram_RBPP=zeros(R, B, P, P)) | changes))
 
 
-def test_gram_is_the_mean_of_outer_products():
-    prompt = tokens()
-    found = prompt.gram()
-    for r in range(R):
-        for b in range(B):
-            by_hand = sum(torch.outer(z, z) for z in prompt.context_RBNP[r, b]) / N
-            assert torch.allclose(found.gram_RBPP[r, b], by_hand, atol=1e-6)
-    assert found.query_RBP is prompt.query_RBP and found.read_out == prompt.read_out
-
-
 def test_prompts_are_frozen_and_moving_makes_a_new_one():
     prompt = tokens(read_out=1)
     double = prompt.to(torch.float64)

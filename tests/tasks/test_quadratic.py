@@ -104,16 +104,6 @@ def test_a_guess_of_any_size_leaves_condition_and_accuracy_alone(size, bias):
     assert float(risk.value(bound.X_KPP)) == pytest.approx(bound.value, rel=1e-9)
 
 
-def test_known_weights_make_the_form_singular():
-    """Set Sigma_w = 0: G is linear in S, so E[G (x) G] has rank D (D + 1) / 2."""
-    dim, setting = 3, dict(prior_mean=draw(17, 3), guess_vector=draw(18, 3), target_sign=1)
-    risk = QuadraticRisk.linear_regression(eye(dim), 0 * eye(dim), 5, **setting)
-    bound = risk.convex_bound()
-    assert 0 < bound.value < 10
-    best = risk.best_with_heads(dim + 1, np.random.default_rng(0), restarts=2)
-    assert best.value == pytest.approx(bound.value, rel=1e-9)
-
-
 def every_prompt(Sigma, Sigma_w, context, prior_mean, label_noise, guess_vector, guess_bias, target_sign):
     """Return mass, G, the query and the target of every node, in numpy and from the tokens themselves.
 
