@@ -17,8 +17,7 @@ POINTS = [(fmpq(i, 7), fmpq(j, 9)) for i in range(1, 6) for j in range(5)]
 class AppendixE1(Statement):
     z: float = setting(0.012, 0.0, 0.02, most=0.96, beyond="h has no value")  # bound on |z|
 
-    paper, where = "giannou", "Appendix E.1, Figure 10"
-    title = "The inequality behind the damped phase"
+    paper, where, title = "giannou", "Appendix E.1, Figure 10", "The inequality behind the damped phase"
     law = (
         "h(x) = -x^2/(1+x) + c - delta - log(1 - delta), delta^2 = x^2/(1+x)^2 - 2c/(1+x) + z, where c is "
         "eps^T grad g and z is eps^T Hess g eps"

@@ -40,22 +40,18 @@ class LemmaB8(LogisticProblems):
 
     def measure(self, m: Measured) -> None:
         rng, mu = Random(self.seed), rational(self.mu)
-        losses = list(self.drawn(rng))
+        losses = [self.draw(rng) for _ in range(self.problems)]
         points = [self._worst(), *(self.far(loss, rng, -2) for loss in losses)]
-        sizes = [mu * norm(at.x) for at in points]
-        slopes = [norm(at.gradient) for at in points]
-        steps = [at.decrement for at in points]
-        upper = greatest(step * arb(mu).sqrt() / (1 + size) for step, size in zip(steps, sizes, strict=True))
+        seen = [(mu * norm(at.x), norm(at.gradient), at.decrement) for at in points]
+        upper = greatest(step * arb(mu).sqrt() / (1 + size) for size, _, step in seen)
         m.below("lambda_over_printed_bound", 2 * upper, 1, "largest ratio of lambda_f to its upper bound")
         m.below("lambda_over_twice_printed_bound", upper, 1, "largest ratio of lambda_f to twice that bound")
         about = "the largest ratio of lambda_f to 1.98 times the printed bound, less 1"
         m.control(about, upper * fmpq(100, 99) - 1, of="lambda_over_twice_printed_bound")
-        gradient = greatest(
-            (slope / (1 + size)).max((size - 1) / slope) for slope, size in zip(slopes, sizes, strict=True)
-        )
+        gradient = greatest((slope / (1 + size)).max((size - 1) / slope) for size, slope, _ in seen)
         m.below("gradient_over_bound", gradient, 1, "largest ratio of the gradient to its bounds")
         m.control("the same to half of 1 + mu |x|, less 1", 2 * gradient - 1, of="gradient_over_bound")
-        low = greatest((size - 1) / step for size, step in zip(sizes, steps, strict=True))
+        low = greatest((size - 1) / step for size, _, step in seen)
         about = "largest ratio of the lower bound of lambda_f to lambda_f"
         m.below("lambda_lower_bound_over_lambda", low / arb(1 + mu).sqrt(), 1, about)
         about = "largest trace of Hess f - mu I, which bounds its norm"

@@ -26,8 +26,7 @@ class LemmaB9(LogisticProblems):
     mu: float = setting(2.0, 1e-3, 1e3)
     steps: int = setting(20, 1, 20, most=10_000, beyond="they take minutes")  # of each sequence
 
-    where = "Lemmas B.9 and B.10"
-    title = "Lemmas B.9 and B.10: steps with large errors"
+    where, title = "Lemmas B.9 and B.10", "Lemmas B.9 and B.10: steps with large errors"
     claim = (
         "For every mu > 0 there is a constant C such that a damped Newton step with an error |eps| <= mu^2 "
         "from any x with |x| >= C has |x'| <= |x|; the iterates of steps with such errors are bounded by a "
@@ -50,7 +49,8 @@ class LemmaB9(LogisticProblems):
         m.below("limit", error - 2, 0, "limit mu^2 - 2 of |x'| - |x| far out, with the largest error outward")
         m.control("the same limit for an error of norm 2 more", error, of="limit")
         radius = constant_of(mu, error) if error < 2 else arb(beyond(mu, error))
-        losses, inside, half, grown = list(self.drawn(rng)), [], [], []
+        losses = [self.draw(rng) for _ in range(self.problems)]
+        inside, half, grown = [], [], []
         for loss in losses:
             away = arb_mat(direction(rng, self.dim))
             for share in RADII:

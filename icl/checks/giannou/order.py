@@ -10,15 +10,8 @@ from flint import arb, fmpq, fmpq_mat
 
 from icl.checks.statement import Measured, Statement, setting
 from icl.errors import InputError, reals
+from icl.theory.giannou import inversion as newton
 from icl.theory.giannou.balls import greatest
-from icl.theory.giannou.inversion import (
-    authors_residual,
-    needed_accuracy,
-    printed_steps,
-    residual,
-    step,
-    steps_to,
-)
 from icl.theory.rationals import identity, largest, rational
 
 CONDITIONS = (2, 10, 100, 1000, 10_000)
@@ -75,12 +68,12 @@ class Order(Statement):
 
         A, X, one = draw(), draw() / 5, identity(d)
         R, off = one - X * A, []
-        wrong = largest(one - step(X, A, k) * A - R ** (k + 1))
+        wrong = largest(one - newton.step(X, A, k) * A - R ** (k + 1))
         for t in range(1, self.steps + 1):
             if t > 1 and k**t * d * d > DIGITS:
                 m.note(f"Steps from {t} on follow from the first, which is true for every X_0.")
                 break
-            X = step(X, A, k)
+            X = newton.step(X, A, k)
             off.append(largest(one - X * A - R ** (k**t)))
         m.zero("max_error", max(off), "largest entry of I - X_t A less the power of I - X_0 A, over steps")
         m.control("the same after one step with the power of the next order", wrong, of="max_error")
@@ -88,7 +81,7 @@ class Order(Statement):
     def _starts(self, m: Measured) -> None:
         """Count from where it converges, and the steps from the authors' start and near the edges."""
         kappa, accuracy = rational(self.condition), rational(self.accuracy)
-        converges = {share: residual(2 * share, kappa) < 1 for share in SHARES}
+        converges = {share: newton.residual(2 * share, kappa) < 1 for share in SHARES}
 
         def mismatches(end: int | fmpq) -> int:
             return sum(found != (0 < share < end) for share, found in converges.items())
@@ -97,13 +90,13 @@ class Order(Statement):
         others = min(mismatches(fmpq(1, 2)), mismatches(2))
         about = "the same for intervals that end at 1 / lambda_max and at 4 / lambda_max, the lesser"
         m.control(about, others, of="mismatches", wants="positive")
-        steps = [steps_to(self.order, authors_residual(fmpq(c)), accuracy) for c in CONDITIONS]
+        steps = [newton.steps_to(self.order, newton.authors_residual(fmpq(c)), accuracy) for c in CONDITIONS]
         about = "steps from the authors' start to the accuracy, by condition number of A"
         m.number("steps_by_condition", {"conditions": list(CONDITIONS), "steps": steps}, about)
         edges: dict[str, list[Any]] = {"distances": [rational(e) for e in EDGES]}
         for end, sign in ((0, 1), (2, -1)):
             starts = [end + 2 * sign * e for e in edges["distances"]]
-            edges[f"from {end}"] = [steps_to(2, residual(alpha, kappa), accuracy) for alpha in starts]
+            edges[f"from {end}"] = [newton.steps_to(2, newton.residual(x, kappa), accuracy) for x in starts]
         about = "steps of order 2 to the accuracy, by the distance of alpha from an end of the interval"
         m.number("steps_near_edges", edges, about)
 
@@ -111,8 +104,8 @@ class Order(Statement):
         excess, without = [], []
         for mu, eps in product(map(rational, self.mus), map(rational, self.accuracies)):
             kappa = (1 + mu) / mu
-            needed = steps_to(2, authors_residual(kappa), mu * needed_accuracy(mu, eps))
-            excess.append(needed - printed_steps(mu, eps, arb(2)))
+            needed = newton.steps_to(2, newton.authors_residual(kappa), mu * newton.needed_accuracy(mu, eps))
+            excess.append(needed - newton.printed_steps(mu, eps, arb(2)))
             without.append(excess[-1] + 2 * arb(kappa).log() / arb(2).log())
         about = "most steps needed beyond the printed bound, logarithms to the base 2"
         m.below("excess", greatest(excess), ALLOWED, about)

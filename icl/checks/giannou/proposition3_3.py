@@ -38,7 +38,7 @@ class Proposition3_3(Statement):
     formula = r"|\varphi'''(0)| \le 2 M_f\, \varphi''(0)^{3/2},\quad M_f = \tfrac{1}{\sqrt{\mu}}"
 
     def measure(self, m: Measured) -> None:
-        mu = rational(self.mu)
+        mu, dim = rational(self.mu), min(self.dim, MOST_DIM)
         q, squared = worst(mu), squared_supremum(mu)
         supremum, standard = arb(squared).sqrt(), 1 / arb(mu).sqrt()
         about = "supremum of |phi'''| / phi''^(3/2) over points and directions"
@@ -50,21 +50,7 @@ class Proposition3_3(Statement):
         problems = drawn(PROBLEMS, self.context, self.dim, Random(self.seed))
         found = greatest(ratio(A, y, mu, x, u) for A, y, x, u in problems)
         m.below("largest_found", found, supremum, "largest ratio at random problems, from f itself")
-        self._perturbed(m)
-        m.note(
-            "The second claim, M = 1/(2 sqrt(mu)), is twice as strong as the first. Neither is sharp: the "
-            "supremum is 2 / (3 sqrt(3 mu) (1 + 4 mu)), so f / (27 mu (1 + 4 mu)^2) is standard "
-            "self-concordant, and damped Newton on it takes longer steps than on f / (4 mu)."
-        )
-        m.note(
-            "Weyl's inequalities (Lemma E.3) take symmetric errors, which E_1 = A^T diag(u_1) A + A^T U_2 is "
-            "not. Corollary E.2 needs no symmetry; (E.5) holds for singular values with -|E| and |E|. "
-            "Appendix E.4 writes grad f for the Hessian."
-        )
-
-    def _perturbed(self, m: Measured) -> None:
-        mu, rng, dim = rational(self.mu), Random(self.seed), min(self.dim, MOST_DIM)
-        pairs = list(drawn_errors(PROBLEMS, self.context, dim, mu, rng))
+        pairs = list(drawn_errors(PROBLEMS, self.context, dim, mu, Random(self.seed)))
         symmetric = [(H, (E + E.transpose()) / 2) for H, E in pairs]
         apart = [(H, E) for H, E in symmetric if dim == 1 or H * E != E * H]  # others may meet a bound
         inverse = greatest(inverse_share(H, E, mu) for H, E in (*pairs, *apart))
@@ -75,3 +61,13 @@ class Proposition3_3(Statement):
         if dim > 1:
             least_gap = -greatest(-gap for H, E in apart for gap in condition_gaps(H, E))
             m.positive("condition", least_gap, "least distance of a condition number from its bounds (E.5)")
+        m.note(
+            "The second claim, M = 1/(2 sqrt(mu)), is twice as strong as the first. Neither is sharp: the "
+            "supremum is 2 / (3 sqrt(3 mu) (1 + 4 mu)), so f / (27 mu (1 + 4 mu)^2) is standard "
+            "self-concordant, and damped Newton on it takes longer steps than on f / (4 mu)."
+        )
+        m.note(
+            "Weyl's inequalities (Lemma E.3) take symmetric errors, which E_1 = A^T diag(u_1) A + A^T U_2 is "
+            "not. Corollary E.2 needs no symmetry; (E.5) holds for singular values with -|E| and |E|. "
+            "Appendix E.4 writes grad f for the Hessian."
+        )

@@ -1,6 +1,6 @@
 """Settings of statements about the regularised logistic loss (3.5): sizes, mu, drawn problems."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -33,10 +33,6 @@ class LogisticProblem(Statement):
 @dataclass
 class LogisticProblems(LogisticProblem):
     problems: int = setting(8, 1, 8, most=10_000, beyond="they take minutes")  # drawn
-
-    def drawn(self, rng: Random) -> Iterator[Logistic]:
-        for _ in range(self.problems):
-            yield self.draw(rng)
 
     def far(self, loss: Logistic, rng: Random, least: int) -> Point:
         """Return a point in a random direction, from 10^least to 100 away from 0."""

@@ -12,19 +12,10 @@ from flint import arb, fmpq
 
 from icl.checks.giannou.settings import NewtonSteps
 from icl.checks.statement import Measured, setting
+from icl.theory.giannou import newton_step as built
 from icl.theory.giannou.balls import greatest
 from icl.theory.giannou.columns import balls, distance, forward, lacking_a_head, near, width
 from icl.theory.giannou.logistic import direction, probability
-from icl.theory.giannou.newton_step import (
-    Functions,
-    StepLayer,
-    follow,
-    inversion_steps,
-    lacking,
-    newton_step,
-    prompt,
-    radius_of_iterates,
-)
 from icl.theory.rationals import rational
 
 FEW = 64  # neurons of each function where layers are compared
@@ -54,28 +45,28 @@ class Theorem5_2(NewtonSteps):
 
     def measure(self, m: Measured) -> None:
         mu, rng, N = rational(self.mu), Random(self.seed), self.width
-        by = Functions.of(mu, N)
-        self._layers(m, newton_step(self.dim, self.context, mu, self.k, Functions.of(mu, FEW)))
+        by = built.Functions.of(mu, N)
+        self._layers(m, built.newton_step(self.dim, self.context, mu, self.k, built.Functions.of(mu, FEW)))
         shares = [error * N / c for error, c in zip(map(arb, by.errors), (4, 2, 2), strict=True)]
         about = "errors of p (1 - p), p and the step size, over 4/N, 2/N and 2/N"
         m.below("function_errors", shares, 1, about)
-        constant = fmpq(1, 2) - probability(-arb(radius_of_iterates(mu)).min(arb(10)))
+        constant = fmpq(1, 2) - probability(-arb(built.radius_of_iterates(mu)).min(arb(10)))
         m.control("that of 1/2 in the place of p, less 1", constant * N / 2 - 1, of="function_errors")
         loss, x = self.draw(rng), direction(rng, self.dim)
-        few = newton_step(self.dim, self.context, mu, self.k, Functions.of(mu, N // 4))
-        many = newton_step(self.dim, self.context, mu, self.k, by)
-        errors = follow(many, loss, x, self.steps)[0]
+        few = built.newton_step(self.dim, self.context, mu, self.k, built.Functions.of(mu, N // 4))
+        many = built.newton_step(self.dim, self.context, mu, self.k, by)
+        errors = built.follow(many, loss, x, self.steps)[0]
 
         points = [fmpq(i, POINTS) * direction(rng, self.dim) for i in range(POINTS)]
 
-        def gain(*stacks: Sequence[StepLayer]) -> arb:
-            quarter, whole = (greatest(follow(layers, loss, x, 1)[0][0] for x in points) for layers in stacks)
+        def gain(*stacks: Sequence[built.StepLayer]) -> arb:
+            quarter, whole = (greatest(built.follow(of, loss, x, 1)[0][0] for x in points) for of in stacks)
             return quarter / whole - arb(4) ** fmpq(1, 4)
 
         about = "largest error at a quarter of the width over that at the width, less 4^(1/4)"
-        if self.k >= inversion_steps(mu):
+        if self.k >= built.inversion_steps(mu):
             m.positive("rate", gain(few, many), about)
-            wrong = gain(lacking(few, -1, 0), lacking(many, -1, 0))
+            wrong = gain(built.lacking(few, -1, 0), built.lacking(many, -1, 0))
             m.control("the same of layers that lack the head that moves x", wrong, of="rate")
         else:
             m.undecided(
@@ -102,9 +93,9 @@ class Theorem5_2(NewtonSteps):
             "linear in y. Step 7 writes u_4 for the u_3 of step 5."
         )
 
-    def _layers(self, m: Measured, layers: Sequence[StepLayer]) -> None:
+    def _layers(self, m: Measured, layers: Sequence[built.StepLayer]) -> None:
         rng = Random(self.seed)
-        H = first = prompt(self.draw(rng), direction(rng, self.dim))
+        H = first = built.prompt(self.draw(rng), direction(rng, self.dim))
         state, apart, wrong = balls(H), [], []
         for layer in layers:  # on rationals the layer and its operation have no error
             stated = {**H, **layer.operation(H)}

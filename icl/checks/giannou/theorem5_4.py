@@ -58,7 +58,13 @@ class Theorem5_4(LogisticProblems):
         about = "least coefficient for the bound t^2 / (2 + 1.2 t) of w"
         too_sharp = phases.above_omega(fmpq_poly([2, fmpq(6, 5)]))
         m.control(about, min(too_sharp), of="lemma_B4", wants="negative")
-        self._drawn(m)
+        rng, run = Random(self.seed), Runs()
+        for _ in range(self.problems):
+            run.follow(self.far(self.draw(rng), rng, 0), rng)
+        m.below("max_ratio_phase2", greatest(run.ratios), 1, "largest lambda' / (3 lambda^2 + C' eps) seen")
+        about = "the same for an error of local norm 4 C' eps, less 1"
+        m.control(about, least(run.wrong) - 1, of="max_ratio_phase2")
+        m.below("final_gap_over_eps", greatest(run.gaps), 1, "largest final g - g* over eps seen")
         m.note(
             "delta_t^2 is printed with the inverse of the Hessian in eps^T Hess g eps and with the bound "
             "eps^2 / 4; the bound is eps^2 (1 + mu) / (4 mu). A bracket is missing in G_t = Hess g(x_t + s "
@@ -86,12 +92,3 @@ class Theorem5_4(LogisticProblems):
             for eps, bound in zip(map(arb, ACCURACIES), allowed, strict=True)
         )
         m.control("the same of a lambda that halves in every step", linear, of="excess")
-
-    def _drawn(self, m: Measured) -> None:
-        rng, run = Random(self.seed), Runs()
-        for loss in self.drawn(rng):
-            run.follow(self.far(loss, rng, 0), rng)
-        m.below("max_ratio_phase2", greatest(run.ratios), 1, "largest lambda' / (3 lambda^2 + C' eps) seen")
-        about = "the same for an error of local norm 4 C' eps, less 1"
-        m.control(about, least(run.wrong) - 1, of="max_ratio_phase2")
-        m.below("final_gap_over_eps", greatest(run.gaps), 1, "largest final g - g* over eps seen")

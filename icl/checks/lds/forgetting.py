@@ -58,7 +58,13 @@ class Forgetting(Sequences):
         m.control("the most that it is without the second term", max(left_out, key=abs), of="error_of_3")
         about = "(3) with (2)'s gain k for K = A k: the largest error, of the terms"
         m.number("error_of_printed_3", max(printed), about)
-        self._windows(m, predictors)
+        windows = []
+        for p in predictors:
+            errors = least_errors(p.lags(LONGEST + 1))
+            near = [s for s, error in enumerate(errors, 1) if error <= NEAR * p.variance]
+            windows.append(near[0] if near else LONGEST)
+        about = f"least window within 1 % of the filter, median and largest of systems (at most {LONGEST})"
+        m.number("windows_within_1_percent", [sorted(windows)[len(windows) // 2], max(windows)], about)
         wrong = [self._predictor(A, c, self.observation_noise**0.5) for A, c in systems]
         pairs = zip(wrong, predictors, strict=True)
         if ratios := [other.variance / right.variance for other, right in pairs if right.variance]:
@@ -68,18 +74,6 @@ class Forgetting(Sequences):
             "In (3) the steady-state gain must be the predictor's, A times the gain k of (2). Rates differ "
             "between systems. Gains are rounded to 12 decimals; the rest is exact at them."
         )
-
-    def _windows(self, m: Measured, predictors: list[Predictor]) -> None:
-        """Tell the least window at which the best AR(s) predictor is within 1 % of the filter."""
-        windows = []
-        for p in predictors:
-            errors = least_errors(p.lags(LONGEST + 1))
-            near = [s for s, error in enumerate(errors, 1) if error <= NEAR * p.variance]
-            windows.append(near[0] if near else LONGEST)
-        about = (
-            f"least window within 1 % of the filter, median and largest of the systems (at most {LONGEST})"
-        )
-        m.number("windows_within_1_percent", [sorted(windows)[len(windows) // 2], max(windows)], about)
 
     def _predictor(self, A: fmpq_mat, c: fmpq_mat, noise: float) -> Predictor:
         """Return the predictor of the filter that takes this for sigma_v^2."""

@@ -7,16 +7,8 @@ from flint import fmpq, fmpq_mat
 
 from icl.checks.lds.settings import Windows, ranged
 from icl.checks.statement import Measured
+from icl.theory.lds import systems
 from icl.theory.lds.layer import toeplitz_distance
-from icl.theory.lds.systems import (
-    Law,
-    Noise,
-    covariance,
-    covariance_limit,
-    drawn_systems,
-    mean_covariance,
-    mean_square_of_c,
-)
 from icl.theory.rationals import column, identity, matrix
 
 INSIDE, GROWTH = fmpq(9, 10), fmpq(6, 5)  # of the controls' eigenvalues: the mean converges; unstable
@@ -61,8 +53,8 @@ class Stationarity(Windows):
         """Return the largest error of the transient written down, and what is left without it and
         without observation noise."""
         T, noise, process = self.length, self.noise, self.noise.covariance(self.setting, self.dim)
-        S = covariance_limit(A, process)
-        C, gap = covariance(A, c, T, noise, process), -1 * S
+        S = systems.covariance_limit(A, process)
+        C, gap = systems.covariance(A, c, T, noise, process), -1 * S
         for i in range(self.dim):
             gap[i, i] += noise.start
         rows = [c.transpose() * A**t for t in range(T + 1)]
@@ -77,8 +69,8 @@ class Stationarity(Windows):
 
     def _growth(self, m: Measured) -> None:
         """From T to 2 T what w drives grows by sigma_w^2 E|c|^2 sum_(T <= k < 2T) 1 / (2k + 1)."""
-        T, noise, size = self.length, self.noise, mean_square_of_c(self.setting, self.dim)
-        C = mean_covariance(self.setting, self.dim, 2 * T, noise)
+        T, noise, size = self.length, self.noise, systems.mean_square_of_c(self.setting, self.dim)
+        C = systems.mean_covariance(self.setting, self.dim, 2 * T, noise)
         started = size * noise.start * (fmpq(1, 4 * T + 1) - fmpq(1, 2 * T + 1))
         growth, quarter = C[-1][-1] - C[T - 1][T - 1] - started, noise.process * size / 4
         inside = sum((INSIDE ** (2 * k) / (2 * k + 1) for k in range(T, 2 * T)), fmpq(0))
@@ -91,7 +83,7 @@ class Stationarity(Windows):
         """Neighbours on a diagonal of G differ by two of N products."""
         s, T = self.window, self.length
 
-        def of(law: Callable[[int], Law]) -> fmpq:
+        def of(law: Callable[[int], systems.Law]) -> fmpq:
             at_T, at_2T = (toeplitz_distance(law(length), s) for length in (T, 2 * T))
             return at_2T / at_T
 
@@ -100,7 +92,7 @@ class Stationarity(Windows):
             ratio = of(replace(self, initial_variance=0.0).sequences)
         about = "squared distance of G from Toeplitz at 2 T over that at T: the ratio of N, or less"
         m.below("distance_ratio", ratio, shorter, about)
-        unstable, driven = [(matrix([[GROWTH]]), column([1]))], Noise(fmpq(1), fmpq(1), fmpq(1))
-        wrong = of(lambda length: drawn_systems(unstable, length, driven, identity(1)))
+        unstable, driven = [(matrix([[GROWTH]]), column([1]))], systems.Noise(fmpq(1), fmpq(1), fmpq(1))
+        wrong = of(lambda length: systems.drawn_systems(unstable, length, driven, identity(1)))
         about = f"the same for one state that grows {GROWTH}-fold, less that ratio"
         m.control(about, wrong - shorter, of="distance_ratio")

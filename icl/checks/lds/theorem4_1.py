@@ -56,7 +56,13 @@ class Theorem41(Sequences):
         about = "largest entry at eq. (14) of the gradient of the risk, which is convex in X = sym(b a^T)"
         m.zero("gradient", largest(layer.gradient(x)), about)
         m.control("the same with 1 added to its constant", largest(layer.gradient(larger)), of="gradient")
-        self._one_step(m, c)
+        rng = Random(self.seed)
+        y = [fmpq(rng.randint(1, 9)) for _ in range(self.length)]
+        slope = -sum((later * one for one, later in pairwise(y[:-1])), fmpq(0)) / (self.length - 2)
+        answered, stepped = answer(y, unit(1, 1, 2), c * unit(0, 0, 2)), -c * slope * y[-2]
+        about = "answer of eq. (14) to one prompt less that of a gradient step"
+        m.zero("gd_error", answered - stepped, about)
+        m.control("the same with 1 added to the step size", answered - stepped + slope * y[-2], of="gd_error")
         m.number("constant", c, "constant of eq. (14)")
         m.number("optimal_risk", layer.half_risk(x), "risk at eq. (14)")
         about = "constant of eq. (14) where eq. (6) divides by T - 1, T the length of the sequence"
@@ -66,15 +72,6 @@ class Theorem41(Sequences):
             "Appendix D.4 prints the denominator of (14) with '+' for the product of the two sums, and with "
             "y_(T-1) y_T for y_(T-1)^2: both are moments of odd index sum, which vanish (lds/lemma4_1)."
         )
-
-    def _one_step(self, m: Measured, c: fmpq) -> None:
-        rng = Random(self.seed)
-        y = [fmpq(rng.randint(1, 9)) for _ in range(self.length)]
-        slope = -sum((later * one for one, later in pairwise(y[:-1])), fmpq(0)) / (self.length - 2)
-        answered, stepped = answer(y, unit(1, 1, 2), c * unit(0, 0, 2)), -c * slope * y[-2]
-        about = "answer of eq. (14) to one prompt less that of a gradient step"
-        m.zero("gd_error", answered - stepped, about)
-        m.control("the same with 1 added to the step size", answered - stepped + slope * y[-2], of="gd_error")
 
     def compare(self, given: Given) -> Comparison:
         law, matrices = given.law, given.matrices

@@ -80,13 +80,11 @@ class RidgelessIcl(Ratios):
         sizes = {d: Pretraining.at(d, self.alpha, self.kappa, 1.0, self.rho) for d in dims}
         asked = plotted(self.alpha, self.kappa, np.inf, self.rho)[0]
         moves = [plotted(*sizes[d].ratios[:2], np.inf, self.rho)[0] - asked for d in dims]
-        [means] = means_of(dims, self.draws, lambda d, rng: [error_of_best(sizes[d], rng)], self.seed)
+
+        def once(d: int, rng: np.random.Generator) -> list[float]:
+            tasks = TaskMoments.of(sizes[d].draw_tasks(rng, sizes[d].tasks or 1), self.rho)
+            best_DH = FiniteRisk(tasks, sizes[d].examples).best()
+            return [FiniteRisk(TaskMoments.new(d, self.rho), sizes[d].examples).risk(best_DH)]
+
+        [means] = means_of(dims, self.draws, once, self.seed)
         return "endless_", means, moves, (replace(limit, fewer=fmpq(0)).icl, replace(half, fewer=fmpq(0)).icl)
-
-
-def error_of_best(sizes: Pretraining, rng: np.random.Generator) -> float:
-    """Return e_ICL of the best weights for k tasks."""
-    w_KD = sizes.draw_tasks(rng, sizes.tasks or 1)
-    new, old = TaskMoments.new(sizes.dim, sizes.rho), TaskMoments.of(w_KD, sizes.rho)
-    best_DH = FiniteRisk(old, sizes.examples).best()
-    return FiniteRisk(new, sizes.examples).risk(best_DH)

@@ -37,7 +37,14 @@ class Ltb(AroundPrior):
         share = fmpq(1, self.context)
         zero, guessed = Heads(self.mean, share), Heads(self.mean, share, self.mean)
         eta, step, least = 1 / zero.square, descent_risk(self.dim, share), guessed.least_of_any_guess()
-        errors, blind = self._errors(eta)
+        rng, w_star, layer = Random(0), column(self.mean), layer_of(descent_head(self.mean, eta))
+        block, no_guess = block_of(*layer, w_star), block_of(*layer, 0 * w_star)
+        longest = min(self.context, LONGEST)
+        prompts = [Prompt(rng, self.dim, rng.randint(1, longest)) for _ in range(PROMPTS)]
+        errors, blind = (
+            [abs(prompt.block(*of) - prompt.step(w_star, eta)) for prompt in prompts]
+            for of in (block, (*block[:2], *no_guess[2:]))
+        )
         about, gap = "least risk of any block less the risk of the gradient step", zero.least() - step
         m.positive("gap_left_by_block", least - step, about)
         about = "the same of multi-head LSA, without a guess"
@@ -47,14 +54,3 @@ class Ltb(AroundPrior):
         about = "the same of the block without a guess in its MLP"
         m.control(about, max(blind), of="error_against_gradient_step", wants="positive")
         m.number("gap_of_lsa", gap, "least risk of multi-head LSA less the risk of the gradient step")
-
-    def _errors(self, eta: fmpq) -> list[list[fmpq]]:
-        """Return how far the best block, and one without a guess in its MLP, are from the gradient step."""
-        rng, w_star, layer = Random(0), column(self.mean), layer_of(descent_head(self.mean, eta))
-        block, blind = block_of(*layer, w_star), block_of(*layer, 0 * w_star)
-        longest = min(self.context, LONGEST)
-        prompts = [Prompt(rng, self.dim, rng.randint(1, longest)) for _ in range(PROMPTS)]
-        return [
-            [abs(prompt.block(*of) - prompt.step(w_star, eta)) for prompt in prompts]
-            for of in (block, (*block[:2], *blind[2:]))
-        ]

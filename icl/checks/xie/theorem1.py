@@ -9,6 +9,7 @@ from icl.checks.given import Comparison, Given
 from icl.checks.statement import Measured
 from icl.checks.xie.settings import Guessed, given_layer, not_convex
 from icl.errors import InputError
+from icl.theory.rationals import largest
 from icl.theory.xie.heads import Heads, all_heads_of, descent_head, descent_risk, heads_of
 from icl.theory.xie.prompts import matrix
 
@@ -63,7 +64,13 @@ class Theorem1(Guessed):
         ):
             about = "of one head and others of 0" if name else "of d heads and others of 0"
             not_convex(m, f"violation{name}", zero, heads, about)
-        self._any_configuration(m)
+        # section 3.1: d + 1 heads make any tuple X_1 .. X_{d+1}; d make those of rank d, side by side
+        size, rng = min(d, 10), Random(0)
+        X = [matrix(rng, size + 1, size + 1) for _ in range(size + 1)]
+        made = [sum((b * a[k].transpose() for b, a in all_heads_of(X)), 0 * X[0]) for k in range(size + 1)]
+        about = "largest error of an entry of a random tuple that d + 1 heads make"
+        m.zero("configuration_error", largest(*(a - b for a, b in zip(made, X, strict=True))), about)
+        m.positive("parameters", (d + 1) ** 2, "parameters of d + 1 heads less the numbers of a tuple")
 
     def compare(self, given: Given) -> Comparison:
         layer, heads = given_layer(given, "Theorem 1", ["multihead", "full"])
@@ -73,14 +80,3 @@ class Theorem1(Guessed):
                 f"check.weights: the least risk is the same from {enough} heads on, these have {len(heads)}"
             )
         return Comparison(layer.risk(layer.matrices(heads)), layer.least())
-
-    def _any_configuration(self, m: Measured) -> None:
-        """Section 3.1: d + 1 heads make any tuple X_1 .. X_{d+1}; d make those of rank d, side by side."""
-        d, rng = min(self.dim, 10), Random(0)
-        X = [matrix(rng, d + 1, d + 1) for _ in range(d + 1)]
-        heads = all_heads_of(X)
-        made = [sum((b * a[k].transpose() for b, a in heads), 0 * X[0]) for k in range(d + 1)]
-        error = max(abs(e) for one, other in zip(made, X, strict=True) for e in (one - other).entries())
-        about = "largest error of an entry of a random tuple that d + 1 heads make"
-        m.zero("configuration_error", error, about)
-        m.positive("parameters", (self.dim + 1) ** 2, "parameters of d + 1 heads less the numbers of a tuple")

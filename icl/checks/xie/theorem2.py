@@ -17,8 +17,7 @@ class Theorem2(Prior):
 
     contexts: Sequence[int] = (10, 100, 1000, 10_000, 100_000, 1_000_000)
 
-    where = "Theorem 2; Appendices A.2 and A.3"
-    title = "Theorem 2: no critical point in the limit of large C"
+    where, title = "Theorem 2; Appendices A.2 and A.3", "Theorem 2: no critical point in the limit of large C"
     law = "x ~ N(0, I), w ~ N(w*, I), w* != 0, C examples, y = w.x; y_q = 0"
     claim = "For w* != 0, as C -> infinity, the risk of multi-head LSA has no non-trivial stationary point."
     quote = (

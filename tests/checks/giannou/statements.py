@@ -80,7 +80,7 @@ MUTANTS = [
     Mutant("giannou/gradient_descent", "steps(self._rate(kappa)", "steps(self._rate(2 * kappa)"),
     Mutant("giannou/gradient_descent", "fmpq(kappa, kappa + 1)", "fmpq(kappa**2, kappa**2 + 1)"),
     Mutant("giannou/gradient_descent", "steps[2] - min(others)", "max(others) - steps[0]"),
-    Mutant("giannou/order", "X = step(X, A, k)", "X = step(X, A, k + 1)"),
+    Mutant("giannou/order", "X = newton.step(X, A, k)", "X = newton.step(X, A, k + 1)"),
     Mutant("giannou/order", "residual(2 * share, kappa) < 1", "residual(3 * share, kappa) < 1"),
     Mutant("giannou/order", "authors_residual(kappa)", "authors_residual(kappa / mu)"),
     Mutant("giannou/proposition3_3", "1 / arb(mu).sqrt()", "1 / (4 * arb(mu).sqrt())"),

@@ -26,7 +26,7 @@ ODD = [
 MUTANTS = [
     Mutant("lu/ridgeless_icl", "(limit.icl, half", "(1.5 * limit.icl, half", settings=WRONG),
     Mutant("lu/ridgeless_icl", ".errors(at.eff", ".errors(2 * at.eff", settings=WRONG),
-    Mutant("lu/ridgeless_icl", "FiniteRisk(new", "FiniteRisk(old", settings=WRONG),
+    Mutant("lu/ridgeless_icl", "FiniteRisk(TaskMoments.new(d, self.rho)", "FiniteRisk(tasks", settings=WRONG),
     Mutant("lu/ridgeless_icl", "(limit.idg", "(limit.icl", settings={"draws": 100, **DIMS}),
     Mutant("lu/exact_risk", "risk_of_tokens(Gamma, tasks, n,", "risk_of_tokens(Gamma, tasks, n + 1,"),
     Mutant("lu/exact_risk", "form(tasks, d, 2 * n,", "form(tasks, d, n,", "undecided"),
