@@ -25,7 +25,6 @@ ODD = [
         (0, {"dim": 1}), (2, {"dim": 2, "setting": "b"}), (7, {"dim": 3, "seed": 9}),
     )),
     Odd("lds/optimum_s", {"dim": 3, "length": 8, "window": 3}, "fails"),
-    Odd("lds/optimum_s", OPEN_NOISE, "fails"),
     Odd("lds/optimum_s", {"dim": 1, "length": 12, "window": 3}, "undecided"),
     Odd("lds/pcg", {"samples": 320, "setting": "b"}, "undecided"),
     Odd("lds/pcg", {"dim": 3, "samples": 20_000, "seed": 2}),

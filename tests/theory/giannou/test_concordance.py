@@ -31,9 +31,3 @@ def test_the_supremum_is_that_of_a_grid(mu):
     assert max(grid) == squared == grid[99]
     assert is_largest(squared, mu)
     assert not is_largest(squared * fmpq(99, 100), mu) and not is_largest(squared * fmpq(101, 100), mu)
-
-
-def test_labels_do_not_matter():
-    A, _, x, u = next(drawn(1, 2, 3, Random(0)))
-    signs = [ratio(A, [i, j], fmpq(1, 10), x, u) for i in (1, -1) for j in (1, -1)]
-    assert all((value - signs[0]).contains(0) for value in signs)

@@ -75,11 +75,6 @@ def test_a_polynomial_is_positive_where_it_is(gap):
     assert is_positive(lambda x: x**2 + gap, 2, 1) and not is_positive(lambda x: x**2, 2, 1)
 
 
-def test_the_pattern_is_not_the_best_at_every_noise():
-    noisy = {"setting": "b", "dim": 2, "length": 10, "observation_noise": 0.73, "initial_variance": 0.28}
-    assert OptimumS(**noisy).decide().verdict == "fails"
-
-
 @pytest.mark.parametrize("statement", [OptimumS, Pcg])
 def test_a_singular_risk_is_refused(statement):
     still = {"process_noise": 0.0, "observation_noise": 0.0, "initial_variance": 1.0}
