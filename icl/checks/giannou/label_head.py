@@ -20,7 +20,7 @@ from icl.random import generator
 from icl.theory.giannou.own_token import triangles
 
 FRESH = 30  # prompts that heads are judged on, for each that they are fitted on
-# entries of C, to the first block from the second
+# which entries of C are free: row for the block that is written, column for the one that is read
 SCALARS, WITH_LABEL = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[1.0, 0.0], [1.0, 1.0]])
 ITERATIONS = 100
 
