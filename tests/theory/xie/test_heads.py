@@ -116,13 +116,6 @@ def test_what_fewer_heads_lose(dim, context):
     assert layer.least() - step == 2 * layer.guess_error / (dim * context + 2)
 
 
-def test_risks_are_affine_in_one_over_the_context():
-    mean, heads = (1, -2), heads_of_size(2)
-    limit, one, half = (Heads(mean, share, (0.5, 0), 1) for share in (0, 1, fmpq(1, 2)))
-    risks = [layer.risk(layer.matrices(heads)) for layer in (limit, one, half)]
-    assert risks[2] == (risks[0] + risks[1]) / 2
-
-
 def test_the_factorised_moment():
     """Differentiate sum_k <X_k, M>^2 - 2 <m_k, X_k> with M = E G and m_k = E w_k G, w = w* + u, by hand."""
     mean = [fmpq(1), fmpq(-1, 2)]
