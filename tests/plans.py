@@ -64,7 +64,6 @@ def plan_below(tmp_path: Path) -> MakePlan:
         task: dict[str, Any] | None = None,
         family: Callable[[int], Parametrization] = lambda dim: SparseA(dim, 2, 0.01),
         path: str = "gram",
-        activation: str = "identity",
         optimizer: tuple[type[torch.optim.Optimizer], dict[str, Any]] = (torch.optim.Adam, {"lr": 0.02}),
         schedule: Schedule | None = None,
         train: dict[str, Any] | None = None,
@@ -79,7 +78,7 @@ def plan_below(tmp_path: Path) -> MakePlan:
             group="group",
             seeds=seeds,
             law=law_of.law(seeds),
-            model=LinearTransformer(family(law_of.dim), path, activation),
+            model=LinearTransformer(family(law_of.dim), path),
             optimizer=OptimizerSpec(*optimizer, schedule or Constant()),
             train=LoopConfig(
                 **(

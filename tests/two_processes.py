@@ -54,9 +54,9 @@ SHARED = [
 TWO = ["trainer.devices=2", "+callbacks.mine._target_=witness_lab.Witness"]
 
 
-def train(witness: Path, *more: str, under: Sequence[str] = (), devices: Sequence[str] = TWO) -> Result:
+def train(witness: Path, *more: str, under: Sequence[str] = ()) -> Result:
     """Run `icl train` with two processes in the folder of the witness."""
-    return run(witness, tiny_argv(*SHARED, *devices, *more), under)
+    return run(witness, tiny_argv(*SHARED, *TWO, *more), under)
 
 
 def run(folder: Path, argv: Sequence[str], under: Sequence[str] = ()) -> Result:
