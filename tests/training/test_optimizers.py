@@ -85,22 +85,6 @@ def test_an_ensemble_is_its_replicas_trained_apart(name: str, clip_R: list[float
             assert not torch.allclose(together[matrix][r], start()[matrix][r], rtol=1e-4)
 
 
-def test_clipping_is_by_matrix_and_spares_small_ones() -> None:
-    """Clip with bounds in float64 that are not rounded to float32."""
-    stack = nn.Parameter(torch.zeros(2, 2, D, D).double())
-    optimizer = ReplicaOptimizer(spec(torch.optim.SGD, lr=1.0), {"A": stack}, [0.01, 3.0])
-    grad = torch.ones(2, 2, D, D).double()  # norm 2
-    grad[0, 1] *= 0.001  # norm 0.002
-    grad[1, 1] = 0
-    stack.grad = grad.clone()
-    optimizer.attach_gradients()
-    optimizer.clip()
-    optimizer.optimizer.step()
-    expected = grad.clone()
-    expected[0, 0] *= 0.005
-    torch.testing.assert_close(stack.detach(), -expected, rtol=1e-15, atol=0)
-
-
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
