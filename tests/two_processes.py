@@ -20,9 +20,10 @@ from icl.training.stream import PromptStream
 from tests.commands import Result, tiny_argv
 from tests.processes import ROOT, Command
 
-# The file that torchrun runs, and Lightning for each further process.
+# The file that torchrun runs, and Lightning for each further process: it holds a pipe open until it ends.
 COMMAND = """
 import os, sys
+os.open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "alive"), os.O_WRONLY)
 os.fsync = lambda descriptor: None
 from icl.cli import main
 if __name__ == "__main__": sys.exit(main())
@@ -60,16 +61,22 @@ def train(witness: Path, *more: str, under: Sequence[str] = ()) -> Result:
 
 
 def run(folder: Path, argv: Sequence[str], under: Sequence[str] = ()) -> Result:
-    """Run `icl ARGV` in a folder, where that is a file."""
+    """Run `icl ARGV` in a folder, where that is a file, and wait for all its processes."""
     (folder / "icl").write_text(COMMAND)
     environment = {name: value for name, value in os.environ.items() if name != "LOCAL_RANK"}
     environment |= {"PYTHONPATH": f"{ROOT}{os.pathsep}{folder}", "OMP_NUM_THREADS": "1"}
-    if not under:
+    if not (folder / "alive").exists():
+        os.mkfifo(folder / "alive")
+    with open(os.open(folder / "alive", os.O_RDONLY | os.O_NONBLOCK), "rb") as alive:
+        if under:
+            words = [sys.executable, *under, str(folder / "icl"), *argv]
+            done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+            return Result(done.returncode, done.stdout, done.stderr, tuple(argv))
         command = Command(argv, folder, environment)
-        return Result(command.end(), command.out, command.err, tuple(argv))
-    words = [sys.executable, *under, str(folder / "icl"), *argv]
-    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
-    return Result(done.returncode, done.stdout, done.stderr, tuple(argv))
+        code = command.end()
+        os.set_blocking(alive.fileno(), True)
+        alive.read()
+        return Result(code, command.out, command.err, tuple(argv))
 
 
 def by_hand(overrides: Sequence[str], total: int = STEPS) -> list[dict[str, torch.Tensor]]:

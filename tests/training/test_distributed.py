@@ -78,7 +78,7 @@ def test_a_process_that_is_lost_fails_the_run(witness: Path) -> None:
     (witness / "absent").unlink()
     for how in ("fail-1-3", "fail-0-3"):
         (witness / how).touch()
-        failed = train(witness, under=["-u"])  # whose pipe ends with the last process
+        failed = train(witness)
         assert failed.code == 4 and failed.out == "" and "made to fail" in failed.err, failed.err
         assert "another process of this run failed or was ended" in failed.err, failed.err
         assert status(witness) == "failed"
