@@ -30,7 +30,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # here, and not on exit, a reader that has left early can be caught
         return code
     except InputError as error:
-        return _refused(error)
+        from icl.runs.atomic import DiskFull
+
+        if full_errors():
+            traceback.print_exception(error)
+        for line in lines_of(error):
+            print(f"icl: {redact(line)}", file=sys.stderr)
+        return 4 if isinstance(error, DiskFull) else 2
     except (Interrupted, KeyboardInterrupt) as error:
         print("icl: interrupted; the same command continues from what is saved", file=sys.stderr)
         return 128 + getattr(error, "signum", signal.SIGINT)
@@ -70,13 +76,3 @@ def _run(args: list[str]) -> int:
 
     with cache_dropped_on_refusal():
         return int(import_module("icl.cli.dispatch").command(verb, args[1:]))
-
-
-def _refused(error: InputError) -> int:
-    from icl.runs.atomic import DiskFull
-
-    if full_errors():
-        traceback.print_exception(error)
-    for line in lines_of(error):
-        print(f"icl: {redact(line)}", file=sys.stderr)
-    return 4 if isinstance(error, DiskFull) else 2

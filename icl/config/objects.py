@@ -16,9 +16,9 @@ from icl.errors import InputError, nearest
 _UNIFIED = "lightning.pytorch."
 
 
-def target_of(key: str, node: Mapping[str, Any]) -> str:
+def target_of(key: str, node: Any) -> str:
     """Return the name of the class that a config node describes."""
-    if "_target_" not in node:
+    if not isinstance(node, Mapping) or "_target_" not in node:
         raise InputError(f"{key}: has no _target_; choose one of the group's options")
     return str(node["_target_"])
 

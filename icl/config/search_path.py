@@ -24,7 +24,6 @@ from icl.errors import InputError, nearest, one_line, suggest
 
 LOCAL = Path("local", "default.yaml")  # in a folder of configs: settings of one machine
 GROUP_OF = {"check": "check", "figure": "figure", "train": "experiment"}  # what icl list shows
-_ELSEWHERE = {"logger=mlflow": "docs/howto/wandb.md has the overrides that MLflow takes"}
 
 
 def conf_dir() -> Path:
@@ -152,8 +151,6 @@ class ConfigDirs:
         joined = about_statements("joined") if group == "check" else {}
         if found := joined.get(name):
             raise InputError(f"check={name}: is a part of another check now{suggest([found])}")
-        if f"{group}={name}" in _ELSEWHERE:
-            raise InputError(f"{group}={name}: no such option; {_ELSEWHERE[f'{group}={name}']}")
         folder, papers = name.rpartition("/")[0], sorted({one.partition("/")[0] for one in choices})
         if folder and folder not in papers and not nearest(name, choices):
             packages = ", ".join(installed()) or "none that declares itself"

@@ -67,8 +67,6 @@ def _loggers(node: Any) -> Loggers:
     if not isinstance(node, Mapping | None):
         raise InputError(f"logger={node}: must be a group of loggers")
     for name, entry in (node or {}).items():
-        if not isinstance(entry, Mapping):
-            raise InputError(f"logger.{name}={entry}: must be a logger with a _target_, such as logger.wandb")
         target_of(f"logger.{name}", entry)
     return {name: dict(entry) for name, entry in (node or {}).items()}
 

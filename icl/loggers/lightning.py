@@ -55,14 +55,9 @@ class WandbLogger(pl.loggers.WandbLogger):
         self.has_failed = False
         self._run: Any = None
         self._logged_to = -1  # the step that a resumed run has at its server
-        self._how: dict[str, Any] = {
-            "save_dir": save_dir,
-            "mode": mode,
-            "init_timeout": init_timeout,
-            "settings": settings,
-        }
+        self._how: dict[str, Any] = {"save_dir": save_dir, "mode": mode, "init_timeout": init_timeout}
         self._how |= {"project": project, "entity": entity, "name": name, "id": version, "group": group}
-        self._how |= {"job_type": job_type, "notes": notes, "tags": tags}
+        self._how |= {"job_type": job_type, "notes": notes, "tags": tags, "settings": settings}
 
     @property
     @rank_zero_experiment

@@ -89,16 +89,8 @@ def open_run(
     global _has_failed
     folder = Path(save_dir).absolute()
     wandb = quiet_wandb(folder, init_timeout)
-    own = {
-        **PRIVATE,
-        **_BRIEFLY,
-        **(settings or {}),
-        **_QUIET,
-        "root_dir": str(folder),
-        "init_timeout": init_timeout,
-    }
-    own |= {"finish_timeout": FINISH_TIMEOUT, "finish_timeout_raises": True}
-
+    own = {**PRIVATE, **_BRIEFLY, **(settings or {}), **_QUIET, "root_dir": str(folder)}
+    own |= {"init_timeout": init_timeout, "finish_timeout": FINISH_TIMEOUT, "finish_timeout_raises": True}
     typed = os.environ.get("WANDB_TAGS", "").split(",")
     names["tags"] = list(dict.fromkeys(tag for tag in [*tags, *typed] if tag))
 

@@ -14,16 +14,15 @@ _NUMBER = re.compile(r"\{([\w.-]+/[\w.-]+) ([^{}]+)\}")  # {PAPER/ID optimal_ris
 
 def sentences(text: Sequence[str], entries: Mapping[str, ReportEntry]) -> list[str]:
     """Fill in the numbers that are known; leave out sentences that lack one."""
-    return [filled for filled in (_filled(paragraph, entries) for paragraph in text) if filled]
-
-
-def _filled(paragraph: str, entries: Mapping[str, ReportEntry]) -> str:
-    kept = []
-    for sentence in re.split(r"(?<=[.?!]) (?=[A-Z])", paragraph):
-        found = {match[0]: value_of(entries.get(match[1]), match[2]) for match in _NUMBER.finditer(sentence)}
-        if None not in found.values():
-            kept.append(_NUMBER.sub(lambda match: brief(found[match[0]]), sentence))  # noqa: B023
-    return " ".join(kept)
+    paragraphs = []
+    for paragraph in text:
+        kept = []
+        for sentence in re.split(r"(?<=[.?!]) (?=[A-Z])", paragraph):
+            found = {one[0]: value_of(entries.get(one[1]), one[2]) for one in _NUMBER.finditer(sentence)}
+            if None not in found.values():
+                kept.append(_NUMBER.sub(lambda match: brief(found[match[0]]), sentence))  # noqa: B023
+        paragraphs += [" ".join(kept)] if kept else []
+    return paragraphs
 
 
 def value_of(entry: ReportEntry | None, name: str) -> Any:

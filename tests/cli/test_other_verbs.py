@@ -57,9 +57,7 @@ def test_list(icl: Run, tiny: Run) -> None:
     done = [i["id"] for name, group in icl("list", "format=json").json.items() for i in group if i["done"]]
     assert sorted(done) == ["ahn/lemma1", "ahn/theorem3"]
     text = icl("list").out
-    assert "\u2713 ahn/lemma1" in text and "+ ahn/theorem3" in text
-    assert "Lemma 1: the forward" in text and all(len(line) <= 80 for line in text.splitlines())
-    assert "[own] Layers with A_l and B_l" in text
+    assert "[own] Layers with A_l and B_l" in text and max(map(len, text.splitlines())) <= 80
 
 
 @pytest.mark.parametrize(
