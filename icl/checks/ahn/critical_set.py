@@ -18,7 +18,6 @@ from icl.theory.blurred import Undecided
 from icl.theory.rationals import identity, matrix, unit
 
 WHITENED = "Sigma^1/2 w"
-KNOWN = 40  # bits of a minimum's risk
 
 
 @dataclass

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from flint import arb
 
-from icl.checks.looped.settings import DEEP, Looped
+from icl.checks.looped.settings import DEEP, Looped, measure_fall
 from icl.checks.statement import Measured, setting
 from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.looped.long_prompts import last_change, limit_curvature, negative_from, next_whole
@@ -37,12 +37,7 @@ class LongPrompts(Looped):
         about = "the largest real n at which the coefficient of b^2 can change its sign, or d"
         m.number("last_change", last, about)
         m.number("first_context", first.context, "context length from which on every one has a saddle")
-        about = "minus the coefficient of b^2 there, over the risk"
-        step, least = first.optimum
-        m.positive("fall", -evaluate(first.antisymmetric_curvature, step) / least, about)
-        upward = evaluate(first.symmetric_curvature, step) / least
-        about = "minus that of h^2 along a symmetric matrix of trace 0"
-        m.control(about, -upward, of="fall", wants="negative")
+        measure_fall(m, first, ", there")
         about = "n^(L-1) times the coefficient of b^2 at this context length, over the limit"
         m.number("share_of_limit", self._share(arb(limit(self.dim))), about)
 

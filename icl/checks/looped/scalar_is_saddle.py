@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from icl.checks.looped.settings import SADDLE_FROM, Looped
+from icl.checks.looped.settings import SADDLE_FROM, Looped, measure_fall
 from icl.checks.statement import OPEN, Measured, setting
 from icl.theory.looped.equal_steps import EqualSteps
-from icl.theory.roots import evaluate
 
 
 @dataclass
@@ -28,14 +27,7 @@ class ScalarIsSaddle(Looped):
         return OPEN if first is None else "holds" if self.context >= first else "fails"
 
     def measure(self, m: Measured) -> None:
-        steps = self.steps
-        step, least = steps.optimum
-        downward = evaluate(steps.antisymmetric_curvature, step) / least
-        upward = evaluate(steps.symmetric_curvature, step) / least
-        about = "minus the coefficient of b^2 along an antisymmetric matrix of norm 1, over the risk"
-        m.positive("fall", -downward, about)
-        about = "minus that of h^2 along a symmetric matrix of trace 0"
-        m.control(about, -upward, of="fall", wants="negative")
+        measure_fall(m, self.steps)
         lengths = range(1, self.most + 1)
         signs = (EqualSteps(self.dim, n, self.layers).curvature_sign() for n in lengths)
         if first := next((n for n, sign in zip(lengths, signs, strict=False) if sign < 0), None):

@@ -6,13 +6,14 @@ from functools import cached_property
 from flint import fmpq
 
 from icl.checks.prompts import Prompts
-from icl.checks.statement import OPEN, Blurred, setting
+from icl.checks.statement import OPEN, Blurred, Measured, setting
 from icl.errors import InputError
 from icl.theory.looped import normal
 from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.looped.plane import coefficients
 from icl.theory.looped.search import Rotated, best_rotation
 from icl.theory.looped.symmetric import scalar_is_least
+from icl.theory.roots import evaluate
 
 WIDE, DEEP = "a recursion over words takes minutes", "products of two traces of degree 16 take minutes"
 SADDLES = {  # context lengths from which the best scalar is a saddle, at 2, 3, .. 8 loops, by dimension
@@ -48,6 +49,16 @@ class Looped(Prompts):
         if not found.risk < lowest * fmpq(1001, 1000):
             raise Blurred
         return found
+
+
+def measure_fall(m: Measured, steps: EqualSteps, at: str = "") -> None:
+    """Require that an antisymmetric part lowers the risk of the best scalar to second order."""
+    step, least = steps.optimum
+    curves = steps.antisymmetric_curvature, steps.symmetric_curvature
+    downward, upward = (evaluate(curve, step) / least for curve in curves)
+    about = f"minus the coefficient of b^2 along an antisymmetric matrix of norm 1{at}, over the risk"
+    m.positive("fall", -downward, about)
+    m.control("minus that of h^2 along a symmetric matrix of trace 0", -upward, of="fall", wants="negative")
 
 
 @dataclass

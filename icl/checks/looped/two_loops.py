@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from flint import fmpq_poly
 
+from icl.checks.looped.settings import measure_fall
 from icl.checks.statement import Measured, Statement, setting
 from icl.theory.looped.equal_steps import EqualSteps
 from icl.theory.looped.long_prompts import last_change, next_whole, resultant
 from icl.theory.looped.plane import coefficients
 from icl.theory.looped.symmetric import scalar_is_least
-from icl.theory.roots import evaluate
 
 
 @dataclass
@@ -37,9 +37,4 @@ class TwoLoops(Statement):
         steps = [EqualSteps(2, n, 2) for n in range(1, found + 1)]
         least = all(scalar_is_least(coefficients(2, one.context), one.optimum[0]) for one in steps)
         m.true("minimal", least or None, "no matrix is below the best multiple, at each n up to it")
-        beyond = EqualSteps(2, found + 1, 2)
-        step = beyond.optimum[0]
-        about = "minus the coefficient of b^2 at the next n, of one sign from there on"
-        m.positive("fall", -evaluate(beyond.antisymmetric_curvature, step), about)
-        about = "minus that of h^2"
-        m.control(about, -evaluate(beyond.symmetric_curvature, step), of="fall", wants="negative")
+        measure_fall(m, EqualSteps(2, found + 1, 2), ", at the next n")  # of one sign from there on
