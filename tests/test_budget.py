@@ -7,7 +7,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ROWS = {  # what each room has today; beside it where it is going
     "icl/theory": 6571,  # 6600
-    "icl/checks": 6925,  # 7000
+    "icl/checks": 6917,  # 7000
     "icl/figures + icl/experiments": 7551,  # 7600
     "icl/tasks + icl/models + icl/algorithms": 6348,  # 6400
     "icl/kernel": 1089,
@@ -15,7 +15,7 @@ ROWS = {  # what each room has today; beside it where it is going
     "icl/runs": 1462,
     "icl/config + icl/jobs + icl/cli": 4727,  # 3700
     "icl/loggers + icl/levels + icl/report + icl/*.py": 2688,  # 2500
-    "icl": 40260,  # 39300
+    "icl": 40252,  # 39300
     "web": 489,
     "hydra_plugins + scripts": 527,
     "tests": 20003,  # 19500
