@@ -154,6 +154,7 @@ def test_what_the_range_holds():
 
 D, N, SIGMAS = 3, 9, 5.0
 THETA = np.array([0.25, 0.4, 0.15, 0.9])
+TASKS = {"largest": (1.0, 9.0), "label_noise": 0.5}, {"condition": 4.0, "largest": (1.0, 2.0)}
 
 
 def law(**task):
@@ -171,11 +172,7 @@ def errors_of(predicted_RB, prompt):
 
 
 @pytest.mark.parametrize("mask", [True, False])
-@pytest.mark.parametrize(
-    "task",
-    [{"largest": (1.0, 9.0), "label_noise": 0.5}, {"condition": 4.0, "largest": (1.0, 2.0)}],
-    ids=str,
-)
+@pytest.mark.parametrize("task", TASKS, ids=str)
 def test_risk_is_that_of_the_transformer(mask, task):
     """Compare spectra, weighted and with w integrated out, with prompts of which everything is sampled, and
     where there is one with the exact rule."""

@@ -9,8 +9,9 @@ import torch
 from icl.config.compose import compose
 from icl.config.search_path import ConfigDirs
 from icl.figures.lds.extra import Extra, head
+from icl.figures.lds.gauge import canonical, outside, supports
 from icl.figures.lds.local_minimum import LocalMinimum, descend
-from icl.figures.lds.protocol import Protocol, best_step, effective_weight, measure_weights
+from icl.figures.lds.protocol import Protocol, effective_weight, measure_weights
 from icl.figures.lds.value_search import search_values
 from icl.figures.lds.weights import Weights
 from icl.models import Full, LinearTransformer
@@ -121,16 +122,9 @@ def test_each_seed_has_the_minimum_that_its_weights_descend_to():
     assert (found["outside_R"] > 0.01).all() and (found["minimum_outside_R"] < 1e-10).all()
     assert found["minimum_V_R"].tolist() == found["minimum_QK_R"].tolist() == [0, 1], "as they are"
     assert effective_weight(optimum["b_P"], optimum["a_KP"]) == pytest.approx(optimum["step"], rel=1e-6)
-
-
-def test_the_best_step_is_the_best():
-    protocol = Protocol("b", **SIZE)
-    risk = protocol.risk(2)
-    eta, value = best_step(risk, 2)
-    b, a = torch.tensor([[0.0, 0, 1]]).double(), torch.eye(3).double()[None]
-    a[0, 2, 2] = 0
-    near = [float(risk.value_of_heads(b, other * eta * a)) for other in (0.99, 1, 1.01)]
-    assert value == pytest.approx(near[1], rel=1e-10) and value < min(near[::2])
+    b_HP, a_HKP = torch.tensor([[0.0, 1]]).double(), torch.zeros(1, 2, 2).double()
+    a_HKP[0, 0, 0] = float(optimum["step"])
+    assert float(protocol.risk(1).value_of_heads(b_HP, a_HKP)) == pytest.approx(float(optimum["step_value"]))
 
 
 def risk_of(window, setting="a"):
@@ -150,9 +144,7 @@ def test_the_best_head_is_found():
 
 
 @pytest.mark.parametrize(("window", "setting"), [(1, "a"), (2, "b")])
-def test_the_descent_ends_below_the_best_head_at_the_scale_of_gradient_flow_and_leaves_a_saddle(
-    window, setting
-):
+def test_the_descent_ends_below_the_best_head_as_gradient_flow_does_and_leaves_a_saddle(window, setting):
     risk, rng = risk_of(window, setting), np.random.default_rng(window)
     best = search_values(risk, generator(0, "search", window), 2, torch.ones(window + 1, dtype=torch.bool))
     b, a = best.b_HP[0].numpy(), best.a_HKP[0, :window].numpy()
@@ -167,3 +159,15 @@ def test_the_descent_ends_below_the_best_head_at_the_scale_of_gradient_flow_and_
     assert found.reached and found.value < 0.99 * risk.constant
     for step, curvature in ((1e-12, -1e-3), (1e-3, 1e-3)):
         assert not LocalMinimum(1.0, found.b_P, found.a_KP, step, curvature).reached
+
+
+def test_the_gauge_is_balanced_and_supports_are_relative():
+    b_XP, a_XKP = np.random.default_rng(1).standard_normal((2, 6, 2, 3))
+    b_XP, zeros = b_XP[:, 0], (np.zeros(3), np.zeros((2, 3)))
+    b, a = canonical(b_XP, a_XKP)
+    np.testing.assert_allclose(np.linalg.norm(b, axis=-1), np.linalg.norm(a, axis=(-2, -1)))
+    assert min(b_P[np.abs(b_P) >= 0.1 * np.abs(b_P).max()][-1] for b_P in b) > 0
+    for mine, yours in ((canonical(-7 * b_XP, -a_XKP / 7), (b, a)), (canonical(*zeros), zeros)):
+        assert all(map(np.allclose, mine, yours))
+    assert supports(np.array([[2.0, 0.15], [0.099, -0.3]]), relative=True).tolist() == [[1, 0], [0, 1]]
+    assert outside(np.array([0.02, 2.0]), np.array([[4.0, 0.1]])) == pytest.approx(0.025)

@@ -1,6 +1,4 @@
-"""Tests of the Gram path against the token path, sparse kernels against dense, expected risks against
-exact.
-"""
+"""Tests of sparse kernels against dense ones prompt by prompt, and of what has no Gram form."""
 
 import pytest
 import torch
@@ -44,9 +42,8 @@ def test_expected_risk_prompt_by_prompt(make, read_out, layers, noise):
 @pytest.mark.parametrize("activation", ["relu", "softmax"])
 def test_other_activations_have_no_gram_form(activation):
     family = SparseA(2, 1)
-    with pytest.raises(
-        InputError, match=f"model.activation={activation} has no Gram form: set model.path=tokens"
-    ):
+    refused = f"model.activation={activation} has no Gram form: set model.path=tokens"
+    with pytest.raises(InputError, match=refused):
         LinearTransformer(family, "gram", activation)
     family.initialise([0])
     prompt = LinearRegression(dim=2).law([0]).gram_prompts(streams([0]), 2)

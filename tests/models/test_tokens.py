@@ -1,6 +1,4 @@
-"""Tests of attention over tokens against a plain loop written from eqs. (2)-(4), and of what is
-independent.
-"""
+"""Tests of attention over tokens against a plain loop of eqs. (2)-(4), and of what is independent."""
 
 import math
 

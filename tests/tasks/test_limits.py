@@ -1,6 +1,4 @@
-"""Tests that settings no task can have are refused in one line, by name; wrong types are in
-tests/conformance.
-"""
+"""Tests that settings no task can have are refused in one line, by name. Wrong types: tests/conformance."""
 
 import pytest
 
@@ -8,13 +6,12 @@ from icl.errors import InputError
 from icl.tasks import ConditionedRegression, DynamicalSystem, LinearRegression, LogisticRegression
 
 COVARIANCE, INDEFINITE = [[2.0, 0.5], [0.5, 1.0]], [[1.0, 2.0], [2.0, 1.0]]
+INVERSE = {"task_covariance": "inverse"}
 LINEAR = [
     ({"dim": 0}, r"^task\.dim=0: must be an integer from 1 to 512$"),
-    ({"dim": 513}, r"task\.dim=513"),
     ({"context": 0}, r"^task\.context=0: must be an integer of at least 1$"),
     ({"context": [20, 0]}, r"task\.context=0"),
     ({"eigenvalues": [1, 1]}, r"task\.eigenvalues=\[1, 1\]: has 2 numbers, must have 5"),
-    ({"eigenvalues": []}, r"task\.eigenvalues=\[\]: has 0 numbers"),
     ({"eigenvalues": [1, 1, 1, 1, -0.5]}, r"task\.eigenvalues=-0\.5: must be a finite number above 0"),
     ({"eigenvalues": [1, 1, 1, 1, 0]}, r"task\.eigenvalues=0: must"),
     ({"eigenvalues": [1, 1, 1, 1, float("nan")]}, r"task\.eigenvalues=nan"),
@@ -28,10 +25,7 @@ LINEAR = [
     ({"dim": 2, "covariance": [[1, 2], [3]]}, r"task\.covariance: must be a 2 x 2 nested list"),
     ({"dim": 2, "covariance": [[1, float("inf")], [float("inf"), 1]]}, r"task\.covariance: every entry"),
     ({"dim": 2, "covariance": "nowhere.npy"}, r"task\.covariance=nowhere\.npy: no such \.npy file"),
-    (
-        {"dim": 2, "distortion": [[1, 2], [2, 4]], "task_covariance": "inverse"},
-        "distortion: must be invertible",
-    ),
+    ({"dim": 2, "distortion": [[1, 2], [2, 4]], **INVERSE}, "distortion: must be invertible"),
     ({"dim": 2, "distortion": COVARIANCE}, r"task\.distortion needs task\.task_covariance=inverse"),
     ({"task_covariance": "inverze"}, r"task\.task_covariance=inverze: must be identity, inverse"),
     ({"dim": 2, "task_covariance": INDEFINITE}, r"task\.task_covariance: must be positive definite"),
@@ -56,7 +50,6 @@ CONDITIONED = [
 ]
 DYNAMICAL = [
     ({"spectrum": [0.1, 0.2, 0.3, 0.4, 1.2]}, "unstable"),
-    ({"spectrum": [0.1, -1.01, 0.3, 0.4, 0.2]}, "unstable"),
     ({"spectrum": [0.1]}, "must have 5"),
     ({"spectrum": "unifrom"}, "did you mean uniform"),
     ({"length": 3, "window": 2}, "length=3: must be at least window"),
