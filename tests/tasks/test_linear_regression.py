@@ -54,6 +54,19 @@ def test_a_norm_stands_for_a_vector_along_ones():
     assert LinearRegression(4, prior_mean_norm=0).prior_mean == [0.0] * 4
 
 
+def test_second_moment_roots_of_label_and_query():
+    law = LinearRegression(dim=2, covariance=COVARIANCE, label_noise=0.5, prior_mean=[1.0, -0.5]).law([0])
+    V = law.label_root_REK[0] @ law.label_root_REK[0].T
+    mean = law.mean_RD[0]
+    assert torch.allclose(V[:2, :2], torch.eye(2).double() + torch.outer(mean, mean))
+    assert torch.allclose(V[:2, 2], mean) and V[2, 2] == 1
+    X = law.query_root_RED[0] @ law.query_root_RED[0].T
+    assert torch.allclose(X[:2, :2], torch.tensor(COVARIANCE).double()) and (X[2] == 0).all()
+    U = law.u_root_REE[0] @ law.u_root_REE[0].T
+    assert torch.allclose(U[:2, :2], torch.tensor(COVARIANCE).double())
+    assert U[2, 2].item() == pytest.approx(0.5) and (U[2, :2] == 0).all()
+
+
 def test_defaults_are_the_papers_at_dim_5_and_ones_elsewhere():
     law, eigenvalues = LinearRegression().law([0, 1]), torch.tensor(PAPER_EIGENVALUES).double()
     assert torch.allclose(torch.linalg.eigvalsh(law.Sigma_RDD), eigenvalues.sort().values)
