@@ -26,7 +26,7 @@ from icl.config.values import literal
 from icl.jobs.execution import run_many
 from icl.jobs.requests.parse import parse
 from icl.jobs.requests.request import run_request
-from icl.jobs.stored import run_list
+from icl.jobs.stored import report, run_list
 from icl.notebook import FigureDict, ResultDict
 from icl.progress import Listener, quiet
 
@@ -122,9 +122,7 @@ def _asked(
     if outputs is not None:
         overrides.append(f"paths.outputs={literal(str(outputs))}")
     composed = compose(configs, verb, overrides)
-    request, session = (
-        parse(verb, composed, configs) if group else run_many.parse_reproduce(composed, configs)
-    )
+    request, session = (parse if group else report.parse)(verb, composed, configs)
     main = threading.current_thread() is threading.main_thread()
     if on_event is not None or not main or not sys.stderr.isatty():
         yield request, replace(session, on_event=on_event or quiet)

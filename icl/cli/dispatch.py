@@ -54,8 +54,8 @@ VERBS = {
     "train": Verb(partial(parse, "train"), run_request, show.run),
     "check": Verb(partial(parse, "check"), run_request, show.checks),
     "figure": Verb(partial(parse, "figure"), run_request, show.figures),
-    "reproduce": Verb(run_many.parse_reproduce, run_many.reproduce, show.reproduced),
-    "report": Verb(report.parse, report.build_report, show.report),
+    "reproduce": Verb(partial(report.parse, "reproduce"), run_many.reproduce, show.reproduced),
+    "report": Verb(partial(report.parse, "report"), report.build_report, show.report),
     "sweep": Verb(sweep_status.parse, lambda stored, _: sweep_status.sweep_status(stored), sweep.show),
 }
 

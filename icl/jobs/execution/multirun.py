@@ -37,7 +37,7 @@ from icl.jobs.execution.interruption import in_worker
 from icl.jobs.exit_codes import FAILED, exit_code
 from icl.jobs.requests.parse import OWN, parse
 from icl.jobs.requests.request import Document, Request, lookup_or_validate, run_request
-from icl.jobs.stored.sweep_status import sweep_document, title
+from icl.jobs.stored.sweep_status import log_sweep, sweep_document, title
 from icl.loggers.names import grouped
 from icl.redact import redact
 from icl.runs import atomic
@@ -55,17 +55,17 @@ class Job(NamedTuple):
     swept: SweptJob
     request: Request
     session: Session
-    composed: Composed
     known: Document | None
 
 
 @dataclass
 class Shared:
-    """Settings that all jobs of a sweep share, wherever they run: verb, W&B's group, and the sweep's folder,
-    which is known when all jobs are validated."""
+    """Settings that all jobs of a sweep share, wherever they run: verb, the metric that a search goes by,
+    W&B's group, and the sweep's folder, which is known when all jobs are validated."""
 
     kind: str
     configs: ConfigDirs
+    metric: str | None = None
     group: str = ""
     folder: Path | None = None
     starter: int = field(default_factory=os.getpid)  # the process that runs icl
@@ -79,7 +79,6 @@ class Sweep:
     jobs: list[Job] = field(default_factory=list)
     folder: Path = Path()
     form: str = "text"
-    metric: str | None = None  # that a search goes by
     name: str = ""
     launcher: str = "basic"
     is_search: bool = False
@@ -89,7 +88,7 @@ class Sweep:
     @property
     def stored(self) -> StoredSweep:
         jobs = tuple(job.swept for job in self.jobs)
-        return StoredSweep(self.folder, self.shared.kind, jobs, self.metric, self.name)
+        return StoredSweep(self.folder, self.shared.kind, jobs, self.shared.metric, self.name)
 
     def prepare(self, config: DictConfig, loader: ConfigLoader) -> None:
         """Validate all jobs of a grid. An InputError writes nothing."""
@@ -108,7 +107,7 @@ class Sweep:
             )
         master = resolve(copy.deepcopy(config), loader)
         session = parse_session(kind, OWN[kind], master, self.shared.configs)
-        self.form, self.metric = master.settings["format"], master.settings.get("optimized_metric")
+        self.form, self.shared.metric = master.settings["format"], master.settings.get("optimized_metric")
         typed = list(hydra.overrides.task)
         about: dict[str, Any]
         self.is_search = not hydra.sweeper._target_.endswith(".BasicSweeper")
@@ -121,7 +120,7 @@ class Sweep:
                 raise InputError(f"-m: {one_line(error)}") from error
             self.add(jobs, config, loader)
             about = {"jobs": [job.swept.fingerprint for job in self.jobs]}
-        elif self.metric is None:
+        elif self.shared.metric is None:
             raise InputError("hydra/sweeper: needs optimized_metric=exact_risk, or another metric")
         else:
             own = [one for one in typed if not has_no_effect(one.lstrip("+~").partition("=")[0])]
@@ -139,8 +138,8 @@ class Sweep:
             self.jobs.append(self._validated(job, composed))
         if not self.jobs:
             raise InputError("-m: a range or a glob without a value leaves no job")
-        if len({(job.session.outputs, job.composed.settings["format"]) for job in self.jobs}) != 1:
-            raise InputError("-m: paths.outputs, format: must be the same in all jobs")
+        if len({job.session.outputs for job in self.jobs}) != 1:
+            raise InputError("-m: paths.outputs: must be the same in all jobs")
         different = {(job.swept.id, job.swept.fingerprint, job.request.scale) for job in self.jobs}
         if len(different) < len(self.jobs) and not self.is_search:
             raise InputError(f"-m: two jobs are one and the same {self.shared.kind}")
@@ -157,56 +156,58 @@ class Sweep:
         document = lookup_or_validate(request, session)
         id = f"{request.id}/{request.scale}" if request.kind == "figure" else request.id
         swept = SweptJob(tuple(overrides), id, request.identity, getattr(request, "seeds", ()))
-        return Job(swept, request, session, composed, document)
+        return Job(swept, request, session, document)
 
     def run_vectorized(self, first: int, count: int, max_replicas: int | None) -> list[float | None]:
         """Run validated jobs, training those as one ensemble that can be, and return what a sweeper
         optimizes."""
         from icl.jobs.execution.vectorized import train_together
 
-        numbers = range(first, first + count)
-        left = [number for number in numbers if self.jobs[number].known is None]
-        requests: Any = [self.jobs[number].request for number in left]
-        session = replace(self.jobs[first].session, group=self.shared.group)
-        together = train_together(requests, session, max_replicas)
-        trained = {left[i]: outcome for i, outcome in together.items()}
+        jobs = self.jobs[first : first + count]
+        session = replace(jobs[0].session, group=self.shared.group)
+        requests: Any = [job.request for job in jobs]
+        trained = train_together(requests, session, max_replicas)
 
-        def document(number: int) -> Document:
-            job, outcome = self.jobs[number], trained.get(number)
+        def document(place: int) -> Document:
+            job, outcome = jobs[place], trained.get(place)
             if isinstance(outcome, Exception):
                 raise outcome
             return job.known or run_request(
                 job.request, replace(session, force=session.force and not outcome)
             )
 
-        return [
-            _value(self.shared, number, self.jobs[number].composed, partial(document, number))
-            for number in numbers
-        ]
+        return [_value(self.shared, first + place, partial(document, place)) for place in range(count)]
 
     def document(self, seconds: float) -> Document:
         """Return the document of the sweep, whose jobs have ended, and write its table."""
-        results, outcomes = [], []
+        results, outcomes, stored = [], [], self.stored
         for number, job in enumerate(self.jobs):
-            document = job.known or _document_of(job)
-            outcome = self._outcome(number, job, document)
+            found, document, note = stored.outcome(job.swept), job.known or {}, _note(self.folder, number)
+            with contextlib.suppress(InputError):
+                made = None if job.known else job.request.lookup(job.session)
+                if made is not None and made.is_answer:
+                    took = made.record.get("seconds", made.document["seconds"])
+                    document = {**made.document, "cached": False, "seconds": took}
+            error = document.get("error") or (note.read_text(encoding="utf-8") if note.exists() else "")
+            note.unlink(missing_ok=True)
+            if not document:  # it has left no record
+                error = found.error or error or f"its record is {found.state} in the end"
+            outcome = Outcome("failed" if error else "done", found.path, metrics_of(document), error)
             result = {
-                "overrides": self.stored.own_overrides(job.swept),
+                "overrides": stored.own_overrides(job.swept),
                 "status": outcome.state,
-                "exit_code": exit_code(document) if outcome.state == "done" else FAILED,
+                "exit_code": FAILED if error else exit_code(document),
                 "document": document,
             }
-            results.append(result | ({"error": outcome.error} if outcome.error else {}))
+            results.append(result | ({"error": error} if error else {}))
             outcomes.append(outcome)
         known = sum(job.known is not None for job in self.jobs)
         about = {"cached": known, "seconds": seconds, "results": results}
-        found = {**sweep_document(self.stored, outcomes), **about}
+        shown = {**sweep_document(stored, outcomes), **about}
         if known < len(self.jobs):
-            from icl.jobs.stored.sweep_log import log_sweep
-
             session = replace(self.jobs[0].session, group=self.shared.group)
-            log_sweep(self.stored, outcomes, found, self.jobs[0].request.scale, session)
-        return found
+            log_sweep(stored, outcomes, shown, self.jobs[0].request.scale, session)
+        return shown
 
     def status(self) -> tuple[int, int, str]:
         """Return how many jobs there are, how many have ended, and in words how far they are."""
@@ -217,26 +218,6 @@ class Sweep:
         states = Counter(outcome.state for outcome in outcomes)
         told = [f"{states[state]} {state}" for state in STATES if states[state]]
         return count, states["done"] + states["failed"], f"{count} jobs: {', '.join(told)}"
-
-    def _outcome(self, number: int, job: Job, document: Document) -> Outcome:
-        note = _note(self.folder, number)
-        error = document.get("error") or (note.read_text(encoding="utf-8") if note.exists() else "")
-        note.unlink(missing_ok=True)
-        found = self.stored.outcome(job.swept)
-        if document:
-            return Outcome("failed" if error else "done", found.path, metrics_of(document), error)
-        error = found.error or error or f"its record is {found.state} in the end"
-        return Outcome("failed", found.path, error=error)
-
-
-def _document_of(job: Job) -> Document:
-    """Return the document of a job that has run by its record, {} if it has none."""
-    with contextlib.suppress(InputError):
-        found = job.request.lookup(job.session)
-        if found is not None and found.is_answer:
-            seconds = found.record.get("seconds", found.document["seconds"])
-            return {**found.document, "cached": False, "seconds": seconds}
-    return {}
 
 
 def run_job(shared: Shared, cfg: DictConfig) -> float | None:
@@ -249,15 +230,15 @@ def run_job(shared: Shared, cfg: DictConfig) -> float | None:
 
     with in_worker(shared.starter) as begins:
         if begins:
-            return _value(shared, number, composed, document)
+            return _value(shared, number, document)
     return math.nan
 
 
-def _value(shared: Shared, number: int, composed: Composed, document: Callable[[], Document]) -> float | None:
+def _value(shared: Shared, number: int, document: Callable[[], Document]) -> float | None:
     """Return what a sweeper optimizes: the mean over seeds of `optimized_metric`, nan where it is not
     defined. A failure is noted beside the sweep, and not raised."""
     try:
-        found, metric = document(), composed.settings.get("optimized_metric")
+        found, metric = document(), shared.metric
         if metric is None or not found:
             return None
         if metric not in (known := found["metrics"]):

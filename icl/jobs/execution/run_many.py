@@ -18,15 +18,15 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
-from icl.config.compose import Composed, compose
+from icl.config.compose import compose
 from icl.config.search_path import ConfigDirs
-from icl.config.session import Session, parse_session
+from icl.config.session import Session
 from icl.errors import InputError, Unavailable, nearest, one_line, whole
 from icl.jobs.execution.interruption import in_worker, stay, workers_first
 from icl.jobs.execution.memory import available_bytes
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Document, Request, lookup_or_validate, run_request
-from icl.jobs.stored.report import SHOWN, ReportRequest, blank_entries, build_report, papers_of
+from icl.jobs.stored.report import SHOWN, ReportRequest, blank_entries, build_report
 from icl.progress import Event, Planned, StateChanged, WorkItem, quiet
 from icl.runs.atomic import Unwritable
 
@@ -64,17 +64,10 @@ def run_all(
     return {**documents, "failures": failed, "skipped": skipped, "seconds": time.monotonic() - started}
 
 
-def parse_reproduce(composed: Composed, configs: ConfigDirs) -> tuple[tuple[ReportRequest, int], Session]:
-    """Return what the page will be of, the number of worker processes (none if 1), and the session."""
-    session, settings = parse_session("reproduce", ("only", "jobs"), composed, configs), composed.settings
-    papers, jobs = papers_of(settings["only"], configs), worker_count(settings["jobs"])
-    return (ReportRequest(settings["scale"], papers), jobs), session
-
-
-def reproduce(asked: tuple[ReportRequest, int], session: Session) -> Document:
+def reproduce(request: ReportRequest, session: Session) -> Document:
     """Run every check, then every figure with the runs it needs, then write the report. A failure stops
     nothing else, and the same call continues after an interruption."""
-    (request, jobs), started = asked, time.monotonic()
+    started, jobs = time.monotonic(), worker_count(request.jobs)
     session.info(f"reproduce at scale={request.scale}: looking up stored results")
     entries, failures, page = blank_entries(request, session.configs), [], None
     ids = {group: [one.id for one in entries if one.group == group] for group in SHOWN}

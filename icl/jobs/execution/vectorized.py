@@ -132,7 +132,10 @@ def _plan(config: Config, plan: TrainingPlan, values: ValuesByPlace) -> Training
 def _chunks(requests: Sequence[TrainRequest], max_replicas: int | None) -> list[list[int]]:
     """Cut requests, in order, into chunks of as many replicas as there may be, one request at least, and of
     no more requests than this process may have locks, of which each is an open file."""
-    most = max_replicas or max(int(SHARE * _free_bytes(requests[0]) / _bytes_of_replica(requests[0])), 1)
+    device = requests[0].components.trainer.free_device_bytes()
+    free = available_bytes()  # where prompts are drawn, or trained on
+    free = free if device is None else min(free, device)
+    most = max_replicas or max(int(SHARE * free / _bytes_of_replica(requests[0])), 1)
     files = max(int(SHARE * resource.getrlimit(resource.RLIMIT_NOFILE)[0]), 1)
     chunks: list[list[int]] = []
     size = most
@@ -144,12 +147,6 @@ def _chunks(requests: Sequence[TrainRequest], max_replicas: int | None) -> list[
         chunks[-1].append(i)
         size += count
     return chunks
-
-
-def _free_bytes(request: TrainRequest) -> float:
-    """Return the free memory where prompts are drawn or where they are trained on, whichever is less."""
-    device = request.components.trainer.free_device_bytes()
-    return available_bytes() if device is None else min(available_bytes(), device)
 
 
 def _bytes_of_replica(request: TrainRequest) -> float:

@@ -11,7 +11,7 @@ import functools
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -139,11 +139,24 @@ class CheckRequest:
 
     def measure(self, session: Session) -> Document:
         """Measure, without storing the result."""
-        named, heard = self.place or self.id, listening(WorkItem("check", self.id), session.on_event)
-        with _one_thread(), _own_line(self.place, self.statement), heard:
-            found = self.of_weights or decided(
-                self.id, self.check, self.settings, self.expected, self.tries, self.seed, named
-            )
+        named = self.place or self.id
+        one_thread: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        if "torch" in sys.modules:  # matrices are small
+            from icl.training.threads import threads
+
+            one_thread = threads(1)
+        try:
+            with one_thread, listening(WorkItem("check", self.id), session.on_event):
+                found = self.of_weights or decided(
+                    self.id, self.check, self.settings, self.expected, self.tries, self.seed, named
+                )
+        except Exception as error:
+            if self.statement is None or isinstance(error, InputError):
+                raise
+            from icl.checks.files import line_of  # of a user's statement: one line that names its own
+
+            where = f"{self.place}{line_of(error, Path(self.place))}, {type(self.statement).__name__}"
+            raise InputError(f"{where}: {type(error).__name__}: {error}") from error
         return self._presented({**found, "typed": [self.place or f"check={self.id}", *self.typed]}, None)
 
     def _document(self, stored: Mapping[str, Any], session: Session, *, cached: bool) -> Document:
@@ -158,20 +171,6 @@ class CheckRequest:
         keys = [one.partition("=")[0].removeprefix("check.") for one in self.typed]
         changed = [key for key in self.settings if key in keys or self.place]  # a file's are few
         return presented({**document, "inputs": self.inputs}, self.entry, changed, record)
-
-
-@contextlib.contextmanager
-def _own_line(place: str, statement: Statement | None) -> Iterator[None]:
-    """Turn an error of a user's statement into one line that names its own."""
-    try:
-        yield
-    except Exception as error:
-        if statement is None or isinstance(error, InputError):
-            raise
-        from icl.checks.files import line_of
-
-        where = f"{place}{line_of(error, Path(place))}, {type(statement).__name__}"
-        raise InputError(f"{where}: {type(error).__name__}: {error}") from error
 
 
 def of_place(place: str, typed: Mapping[str, Any], config: Mapping[str, Any]) -> list[CheckRequest]:
@@ -190,15 +189,6 @@ def of_place(place: str, typed: Mapping[str, Any], config: Mapping[str, Any]) ->
         words = tuple(f"{key}={literal(value)}" for key, value in told.items())
         found.append(CheckRequest(id, *about, digest, roots, entry, words, one, place))
     return found
-
-
-def _one_thread() -> contextlib.AbstractContextManager[None]:
-    """Compute with one thread of torch, where a statement has imported it: matrices are small."""
-    if "torch" not in sys.modules:
-        return contextlib.nullcontext()
-    from icl.training.threads import threads
-
-    return threads(1)
 
 
 def parse(composed: Composed, session: Session) -> CheckRequest:

@@ -110,10 +110,9 @@ class FigureRequest:
             today = current_digest({**record, "code": self.roots}, session.outputs)
             stale = invalid_reason(record, today) or ""
         left, configs = "", [drawn["config"] for drawn in document["drawn_from"]]
-        if document["configs"] != session.configs.digest():
-            left = "a config has changed, and with it perhaps the runs it needs"
-        elif any(by_content(one) != one for one in (self.settings, *configs)):
-            left = "a file in its settings may have changed"
+        of_files = any(by_content(one) != one for one in (self.settings, *configs))
+        if of_files or document["configs"] != session.configs.digest():
+            left = "a config or a file has changed, and with it perhaps the runs it needs"
         elif self._missing(document):
             left = IN_STYLE
         return StoredResult(self._in_formats(document), path, record, stale, left)
@@ -144,7 +143,18 @@ class FigureRequest:
                 stored = store.save(self._key, self.identity, digest, stored, self.roots, made)
         document = {**stored, "cached": cached}
         if not cached:
-            self._log(document, session)
+            claims = document["claims"]
+            verdicts = Counter(claim["verdict"] for claim in claims)
+            unexpected = sum(claim["verdict"] != claim["expected"] for claim in claims)
+            columns = ["claim", "verdict", "expected", "measured", "kind", "bound"]
+            log_document(
+                self,
+                session,
+                config={"figure": self.settings, "scale": self.scale},
+                summary={verdict: verdicts[verdict] for verdict in VERDICTS} | {"unexpected": unexpected},
+                table=("claims", columns, [[brief(claim.get(key)) for key in columns] for claim in claims]),
+                picture=(document["caption"], Path(document["files"]["png"])),
+            )
         return self._in_style(document, folder)
 
     def _drawn_from(self, source: Path, session: Session, started: float) -> Document:
@@ -258,21 +268,6 @@ class FigureRequest:
             "contents": {extension: file_digest(path) for extension, path in contents.items()},
             "seconds": time.monotonic() - started,
         }
-
-    def _log(self, document: Document, session: Session) -> None:
-        """Show a figure in W&B."""
-        claims = document["claims"]
-        verdicts = Counter(claim["verdict"] for claim in claims)
-        unexpected = sum(claim["verdict"] != claim["expected"] for claim in claims)
-        columns = ["claim", "verdict", "expected", "measured", "kind", "bound"]
-        log_document(
-            self,
-            session,
-            config={"figure": self.settings, "scale": self.scale},
-            summary={verdict: verdicts[verdict] for verdict in VERDICTS} | {"unexpected": unexpected},
-            table=("claims", columns, [[brief(claim.get(column)) for column in columns] for claim in claims]),
-            picture=(document["caption"], Path(document["files"]["png"])),
-        )
 
 
 def parse(composed: Composed, session: Session) -> FigureRequest:

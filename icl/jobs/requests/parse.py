@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,12 +15,8 @@ from icl.errors import whole
 from icl.jobs.requests import check, figure, train
 from icl.jobs.requests.request import Request
 
-_REQUEST: Mapping[str, Callable[[Composed, Session], Request]] = {
-    "train": train.parse,
-    "check": check.parse,
-    "figure": figure.parse,
-}
-OWN = {"train": train.OWN, "check": check.OWN, "figure": figure.OWN}
+_KINDS: dict[str, Any] = {"train": train, "check": check, "figure": figure}
+OWN: dict[str, Sequence[str]] = {kind: module.OWN for kind, module in _KINDS.items()}
 
 
 def parse(
@@ -31,7 +27,7 @@ def parse(
     session = session if known is None else replace(session, cache=known)
     if (jobs := composed.settings.get("jobs")) is not None:
         whole("jobs", jobs, 1)
-    return _REQUEST[kind](composed, session), session
+    return _KINDS[kind].parse(composed, session), session
 
 
 def parse_named(

@@ -27,31 +27,30 @@ from icl.runs.documents import read_record
 from icl.runs.json_records import invalid_reason, read
 from icl.runs.provenance import provenance
 
-OWN = ("only",)
+OWN = {"report": ("only",), "reproduce": ("only", "jobs")}
 SHOWN = ("check", "figure")
 
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """The papers shown, all where `only` is empty."""
+    """The papers shown, all where `only` is empty; `jobs` at a time are reproduced."""
 
     scale: str
     only: tuple[str, ...] = ()
+    jobs: Any = None
 
 
-def parse(composed: Composed, configs: ConfigDirs) -> tuple[ReportRequest, Session]:
-    session, settings = parse_session("report", OWN, composed, configs), composed.settings
-    return ReportRequest(settings["scale"], papers_of(settings["only"], configs)), session
-
-
-def papers_of(only: Any, configs: ConfigDirs) -> tuple[str, ...]:
-    """`only` as a tuple of papers that there are."""
+def parse(verb: str, composed: Composed, configs: ConfigDirs) -> tuple[ReportRequest, Session]:
+    """Parse what is to be shown, or reproduced and shown."""
+    session, settings = parse_session(verb, OWN[verb], composed, configs), composed.settings
+    only = settings["only"]
     listed = [only] if isinstance(only, str) else only
     if not isinstance(listed, list):
         raise InputError(f"only={only}: must be a list of papers")
     every = [entry for group in SHOWN for entry in catalog.entries(group, configs)]
     known = sorted({entry.paper for entry in every})
-    return tuple(one_of("only", paper, known) for paper in listed)
+    papers = tuple(one_of("only", paper, known) for paper in listed)
+    return ReportRequest(settings["scale"], papers, settings.get("jobs")), session
 
 
 def build_report(request: ReportRequest, session: Session) -> Document:
@@ -83,7 +82,15 @@ def blank_entries(request: ReportRequest, configs: ConfigDirs) -> list[ReportEnt
     """Return every check and figure, shipped or the user's own, as one that has not run."""
     every = [(group, item) for group in SHOWN for item in catalog.entries(group, configs)]
     chosen = [(group, item) for group, item in every if not request.only or item.paper in request.only]
-    return [_blank(group, item, request.scale, configs) for group, item in chosen]
+    shared = [folder for folder in configs.folders if folder != configs.user]
+    found = []
+    for group, item in chosen:
+        words = ["icl", group, item.id, f"scale={request.scale}"]
+        if not any((one / group / f"{item.id}.yaml").is_file() for one in shared):  # the user's own
+            words[2:2] = ["--config-dir", str(configs.user)]
+        about = {name: getattr(item, name) for name in ("formula", "title", "origin")}
+        found.append(ReportEntry(group, item.id, item.paper, item.reference, shlex.join(words), **about))
+    return found
 
 
 def _mine(entries: Sequence[ReportEntry], request: ReportRequest, session: Session) -> list[ReportEntry]:
@@ -145,15 +152,6 @@ def _find_result(
         if found is not None:
             return with_result(entry, found)
     return entry
-
-
-def _blank(group: str, item: catalog.CatalogEntry, scale: str, configs: ConfigDirs) -> ReportEntry:
-    words = ["icl", group, item.id, f"scale={scale}"]
-    shared = [folder for folder in configs.folders if folder != configs.user]
-    if not any((one / group / f"{item.id}.yaml").is_file() for one in shared):  # the user's own
-        words[2:2] = ["--config-dir", str(configs.user)]
-    about = {name: getattr(item, name) for name in ("formula", "title", "origin")}
-    return ReportEntry(group, item.id, item.paper, item.reference, shlex.join(words), **about)
 
 
 def paper(id: str, configs: ConfigDirs) -> Paper:
