@@ -126,7 +126,12 @@ class Sweep:
             own = [one for one in typed if not has_no_effect(one.lstrip("+~").partition("=")[0])]
             about = {"sweeper": OmegaConf.to_container(hydra.sweeper), "overrides": sorted(own)}
         self.folder = session.outputs / SWEEPS / fingerprint(about)
-        self.name = _name(master) or (read_record(self.folder / PLAN) or {}).get("name", "")
+        name = (master.settings.get("sweep") or {}).get("name") or ""
+        if not isinstance(name, str) or len(name) > LONGEST_NAME or redact(name) != name:
+            raise InputError(
+                f"sweep.name: must be a text of at most {LONGEST_NAME} characters, without a secret"
+            )
+        self.name = name.strip() or (read_record(self.folder / PLAN) or {}).get("name", "")
         self.shared.folder, self.shared.group = self.folder, grouped(title(self.stored), self.folder.name)
         with read_write(hydra.sweep):
             hydra.sweep.dir = str(self.folder)
@@ -211,11 +216,10 @@ class Sweep:
 
     def status(self) -> tuple[int, int, str]:
         """Return how many jobs there are, how many have ended, and in words how far they are."""
-        count = len(self.jobs)
+        count, stored = len(self.jobs), self.stored
         if self.shared.folder is None:
             return count, 0, f"{count} jobs validated"
-        outcomes = [self.stored.outcome(job.swept) for job in self.jobs]
-        states = Counter(outcome.state for outcome in outcomes)
+        states = Counter(stored.outcome(job).state for job in stored.jobs)
         told = [f"{states[state]} {state}" for state in STATES if states[state]]
         return count, states["done"] + states["failed"], f"{count} jobs: {', '.join(told)}"
 
@@ -257,14 +261,6 @@ def _value(shared: Shared, number: int, document: Callable[[], Document]) -> flo
 
 def _note(folder: Path | None, number: int) -> Path:
     return (folder or Path()) / _NOTE.format(number)
-
-
-def _name(composed: Composed) -> str:
-    """Return the name that the user gives a sweep, "" if there is none."""
-    name = (composed.settings.get("sweep") or {}).get("name") or ""
-    if not isinstance(name, str) or len(name) > LONGEST_NAME or redact(name) != name:
-        raise InputError(f"sweep.name: must be a text of at most {LONGEST_NAME} characters, without a secret")
-    return name.strip()
 
 
 # Hydra makes callback, launcher and sweeper without a way to hand them anything.

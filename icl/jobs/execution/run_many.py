@@ -92,20 +92,20 @@ def _left(
         base = compose(session.configs, kind, overrides)
         for name in names:
             item = WorkItem(kind, name)
+            document = None
             try:
                 request, _ = parse_named(kind, name, overrides, session.configs, base)
-                found = None if session.force else request.lookup(session)
-                if found is not None and found.is_answer:
-                    ended.append(StateChanged(item, "done", found.document))
-                    continue
-                if one_stops_all:
-                    with contextlib.suppress(Unavailable):  # reported when it runs
-                        lookup_or_validate(request, session)
-                left.append(request)
+                with contextlib.suppress(Unavailable):  # reported when it runs
+                    document = lookup_or_validate(request, session, validates=one_stops_all)
             except Exception as error:
                 if one_stops_all:
                     raise
                 ended.append(_failed(item, error))
+            else:
+                if document is None:
+                    left.append(request)
+                else:
+                    ended.append(StateChanged(item, "done", document))
     return left, ended
 
 

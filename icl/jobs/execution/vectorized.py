@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import resource
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,7 @@ def _ensemble(
     requests: Sequence[TrainRequest], parts: Sequence[EnsembleMember], chosen: Sequence[int]
 ) -> Ensemble:
     """Return one plan for all replicas, and one for the replicas whose prompts differ."""
+    from icl.training.build import build_parts
     from icl.training.ensemble import Ensemble
 
     values: ValuesByPlace = {}
@@ -115,18 +117,13 @@ def _ensemble(
         firsts.setdefault(law, r)
     numbers = {law: number for number, law in enumerate(firsts)}
     some = {place: [each[r] for r in firsts.values()] for place, each in values.items()}
-    config, plan = requests[chosen[0]].config, parts[chosen[0]].plan
-    return Ensemble(_plan(config, plan, values), _plan(config, plan, some), [numbers[law] for law in laws])
+    shared, plan = requests[chosen[0]].config, parts[chosen[0]].plan
 
+    def with_values(own: ValuesByPlace) -> TrainingPlan:
+        config = _with_values(shared, own)
+        return replace(plan, seeds=tuple(config["seeds"]), config=config, **vars(build_parts(config)))
 
-def _plan(config: Config, plan: TrainingPlan, values: ValuesByPlace) -> TrainingPlan:
-    """Return `plan` with these values in its replicas, its parts built anew."""
-    from dataclasses import replace
-
-    from icl.training.build import build_parts
-
-    config = _with_values(config, values)
-    return replace(plan, seeds=tuple(config["seeds"]), config=config, **vars(build_parts(config)))
+    return Ensemble(with_values(values), with_values(some), [numbers[law] for law in laws])
 
 
 def _chunks(requests: Sequence[TrainRequest], max_replicas: int | None) -> list[list[int]]:

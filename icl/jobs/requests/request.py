@@ -36,7 +36,7 @@ class StoredResult:
 Request = Any  # a CheckRequest, a FigureRequest or a TrainRequest
 
 
-def lookup_or_validate(request: Request, session: Session) -> Document | None:
+def lookup_or_validate(request: Request, session: Session, *, validates: bool = True) -> Document | None:
     """Return the stored document if nothing is left to do for it.
 
     Else validate the request, unless it is finished: then these very settings have run. Nothing is written.
@@ -44,7 +44,7 @@ def lookup_or_validate(request: Request, session: Session) -> Document | None:
     found = None if session.force else request.lookup(session)
     if found is not None and found.is_answer:
         return found.document
-    if found is None or found.stale:
+    if validates and (found is None or found.stale):
         request.validate()
     return None
 

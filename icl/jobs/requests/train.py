@@ -147,10 +147,7 @@ class TrainRequest:
         )
 
     def judge(self, model: Transformer, law: Law) -> Sequence[Mapping[str, Any]]:
-        if not self.weight_checks:
-            return []
-        weights = of_model(model, law)
-        return [check.evaluate(weights) for check in self.weight_checks]
+        return [check.evaluate(of_model(model, law)) for check in self.weight_checks]
 
     @contextlib.contextmanager
     def observers(self, plan: TrainingPlan, session: Session, attempt: int) -> Iterator[Sequence[RunLogger]]:
@@ -299,7 +296,13 @@ def parse(composed: Composed, session: Session) -> TrainRequest:
         raise InputError(f"optimized_metric={config['optimized_metric']}: must be the name of a metric")
     for key in ("task", "model", "optimizer"):
         target_of(key, config[key])
-    names, scale = config["checks"] or [], str(config["scale"])
+    name, names, scale = str(config["name"]), config["checks"] or [], str(config["scale"])
+    try:
+        record_path(Path(), "runs", name, "0" * 12)
+    except InputError:
+        raise InputError(f"name={name[:80]}: must be a relative name such as mylab/first") from None
+    if redact(name) != name:
+        raise InputError("name: holds what looks like a password or a key; runs are filed under it")
     about = targets(config["task"], config["model"])
     trainer, shaping = config["trainer"], _training_callbacks(config["callbacks"])
     science = {key: _deciding(by_content(config[key])) for key in SCIENCE}
@@ -309,7 +312,7 @@ def parse(composed: Composed, session: Session) -> TrainRequest:
     roots = (*targets({**{key: config[key] for key in SCIENCE}, "callbacks": shaping}), *TRAINING)
     chosen = {group: option for group, option in composed.choices.items() if option is not None}
     return TrainRequest(
-        id=_experiment_name(config["name"]),
+        id=name,
         identity=_identity({**science, "seeds": list(seeds)}, count),
         group=_identity(science, count),
         config={k: v for k, v in config.items() if k not in _NOT_STORED},
@@ -342,17 +345,6 @@ def _identity(about: Mapping[str, Any], processes: int) -> str:
     """Return the fingerprint of a run or, without seeds, of all that differ in these alone."""
     alone = fingerprint(about)
     return alone if processes == 1 else fingerprint({"alone": alone, "processes": processes})
-
-
-def _experiment_name(name: Any) -> str:
-    """Return the name of an experiment, which must be a relative folder name."""
-    try:
-        record_path(Path(), "runs", str(name), "0" * 12)
-    except InputError:
-        raise InputError(f"name={str(name)[:80]}: must be a relative name such as mylab/first") from None
-    if redact(name) != name:
-        raise InputError("name: holds what looks like a password or a key; runs are filed under it")
-    return str(name)
 
 
 def _deciding(node: Mapping[str, Any]) -> dict[str, Any]:
