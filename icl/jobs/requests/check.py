@@ -87,10 +87,42 @@ class CheckRequest:
         """Judge the given weights, if any: that takes no time, and refuses those that will not do."""
         if self.weights is None:
             return None
+        given = given_weights.load(self.weights, self.judging)
+        return self.judge(given, self.settings, self.expected)
+
+    @property
+    def judging(self) -> Any:
+        """The check, if it judges weights."""
         if not hasattr(self.check, "compare"):
-            raise InputError(f"check.weights: {self.id} cannot be evaluated on given weights")
-        given = given_weights.load(self.weights, self.check)
-        return judged(self.id, self.check, self.settings, given, self.expected)
+            raise InputError(f"check={self.id}: cannot be evaluated on given weights")
+        return self.check
+
+    def judge(self, weights: Weights, settings: Mapping[str, Any], expected: str) -> Document:
+        """Compare weights with the point that the statement names."""
+        from icl.checks.given import judge
+
+        started = time.monotonic()
+        found = judge(self.judging, weights).document() | {"expected": expected, "tries": None}
+        found["claim"] = getattr(self.check, "claim_of_weights", self.check.claim)
+        found["law"] = {"dim": weights.law.dim, "context": list(weights.law.context_R)}
+        return _document(self.id, self.check, settings, found, started)
+
+    @property
+    def check_id(self) -> str:
+        """The name of its verdict among those of a run."""
+        of = {"check": self.identity, "expected": self.asked, "scale": self.scale, "digest": self.digest}
+        return fingerprint(of)
+
+    def evaluate(self, weights: Weights) -> dict[str, Any]:
+        """Judge the weights of a run."""
+        expected = self.asked or "holds"
+        settings = {"dim": weights.law.dim, "context": list(weights.law.context_R), "weights": "this run"}
+        document = self.judge(weights, settings, expected)
+        if self.scale == "smoke" and document["verdict"] != expected:
+            note = "undecided: at smoke scale training is too short to decide; scale=laptop trains longer."
+            document |= {"verdict": "undecided", "expected": "undecided"}
+            document["notes"] = [*document["notes"], note]
+        return presented(document, self.entry) | {"check_id": self.check_id}
 
     @functools.cached_property
     def inputs(self) -> list[dict[str, Any]]:
@@ -238,44 +270,22 @@ def _tries(config: Mapping[str, Any]) -> tuple[int | None, int]:
     return config["tries"], whole("seed", config["seed"], 0)
 
 
-@dataclass(frozen=True)
-class WeightCheck:
-    """A check to evaluate on trained weights, parsed without importing it."""
-
-    request: CheckRequest
-    check_id: str
-
-    def evaluate(self, weights: Weights) -> dict[str, Any]:
-        name, check, expected = self.request.id, self.request.check, self.request.asked or "holds"
-        if not hasattr(check, "compare"):
-            raise InputError(f"checks={name}: cannot be evaluated on trained weights")
-        settings = {"dim": weights.law.dim, "context": list(weights.law.context_R), "weights": "this run"}
-        document = judged(name, check, settings, weights, expected)
-        if self.request.scale == "smoke" and document["verdict"] != expected:
-            note = "undecided: at smoke scale training is too short to decide; scale=laptop trains longer."
-            document |= {"verdict": "undecided", "expected": "undecided"}
-            document["notes"] = [*document["notes"], note]
-        return presented(document, self.request.entry) | {"check_id": self.check_id}
-
-
 def weight_checks_of(
     names: Any, scale: str, about: Sequence[str], session: Session
-) -> tuple[WeightCheck, ...]:
+) -> tuple[CheckRequest, ...]:
     """Return the checks a training config names, for weights whose task and model are classes `about`."""
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise InputError(f"checks={names}: must be a list of checks, such as [ahn/theorem3]")
-    keys = [(WeightCheck, name, scale, tuple(about)) for name in dict.fromkeys(names)]
+    keys = [("checks", name, scale, tuple(about)) for name in dict.fromkeys(names)]
     for key in keys:  # once per session: it costs more than all else that shows that a job is done
         if key not in session.cache:
             option = f"check={session.configs.one_option('check', key[1])}"
             asked = parse(compose(session.configs, "check", [option, f"scale={scale}"]), session)
-            digest = code_digest((*asked.roots, *about))
-            of_all = {"check": asked.identity, "expected": asked.asked, "scale": scale, "digest": digest}
-            session.cache[key] = WeightCheck(asked, fingerprint(of_all))
+            session.cache[key] = replace(asked, digest=code_digest((*asked.roots, *about)))
     return tuple(session.cache[key] for key in keys)
 
 
-def validate_weight_checks(checks: Sequence[WeightCheck], model: Any, law: Any) -> None:
+def validate_weight_checks(checks: Sequence[CheckRequest], model: Any, law: Any) -> None:
     """Evaluate the checks on weights of zero, one seed's, so that one that cannot judge their shapes is
     refused. At zero the risk of four layers is immediate; at other weights it takes seconds."""
     if checks:
@@ -311,19 +321,6 @@ def decided(
         expected = found["verdict"]
         found["notes"].insert(0, "which verdict is true at these settings is not known beforehand")
     found |= {"expected": expected, "tries": others}
-    return _document(name, statement, settings, found, started)
-
-
-def judged(
-    name: str, statement: Statement, settings: Mapping[str, Any], weights: Weights, expected: str
-) -> Document:
-    """Compare weights with the point that a statement names."""
-    from icl.checks.given import judge
-
-    started = time.monotonic()
-    found = judge(statement, weights).document() | {"expected": expected, "tries": None}
-    found["claim"] = getattr(statement, "claim_of_weights", statement.claim)
-    found["law"] = {"dim": weights.law.dim, "context": list(weights.law.context_R)}
     return _document(name, statement, settings, found, started)
 
 

@@ -20,7 +20,7 @@ from icl.config.session import Session
 from icl.config.values import by_content, processes, resolve_seeds
 from icl.errors import InputError
 from icl.jobs.execution.memory import fits_in_memory
-from icl.jobs.requests.check import WeightCheck, validate_weight_checks, weight_checks_of
+from icl.jobs.requests.check import CheckRequest, validate_weight_checks, weight_checks_of
 from icl.jobs.requests.given_weights import of_model, of_run
 from icl.jobs.requests.request import Document, StoredResult
 from icl.loggers.names import grouped, name_of_overrides
@@ -64,7 +64,7 @@ class TrainRequest:
     roots: tuple[str, ...]
     scale: str
     processes: int
-    weight_checks: tuple[WeightCheck, ...]
+    weight_checks: tuple[CheckRequest, ...]
     origin: Mapping[str, Any] = field(default_factory=dict, repr=False)  # for run.json: who asked for it
 
     @property
@@ -75,7 +75,7 @@ class TrainRequest:
         record = self._stored(session)
         if record is None:
             return None
-        missing = ", ".join(check.request.id for check in self._missing_checks(record))
+        missing = ", ".join(check.id for check in self._missing_checks(record))
         left = f"not evaluated yet: {missing}" if missing else ""
         stale, document = self._stale(record, session), self._document(record, cached=True)
         return StoredResult(document, record.path, record.run, stale, left)
@@ -246,7 +246,7 @@ class TrainRequest:
         """Return why a stored record does not count, "" if it does."""
         return invalid_reason(record.path, record.run, None if session.uses_stale else self.digest) or ""
 
-    def _missing_checks(self, record: RunRecord) -> list[WeightCheck]:
+    def _missing_checks(self, record: RunRecord) -> list[CheckRequest]:
         """Return the checks whose verdicts the run's record lacks, or that other code gave."""
         if record.run.get("diverged"):
             return []  # verdicts would be about other seeds than those wanted
