@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -143,14 +142,13 @@ def compose_options_once(loader: ConfigLoader) -> None:
             cfg.hydra.job.override_dirname = about.item_sep.join(sorted(shown)).replace("=", about.kv_sep)
         return cfg
 
-    load = loader.load_configuration
-
-    @functools.cache
-    def loaded(name: str | None, overrides: tuple[str, ...], mode: RunMode) -> DictConfig:
-        return load(name, list(overrides), mode)
+    load, kept = loader.load_configuration, dict[tuple[str | None, tuple[str, ...], RunMode], DictConfig]()
 
     def load_configuration(config_name: str | None, overrides: list[str], run_mode: RunMode) -> DictConfig:
-        return loaded(config_name, tuple(overrides), run_mode)
+        asked = config_name, tuple(overrides), run_mode  # no functools.cache: launchers pickle the loader
+        if asked not in kept:
+            kept[asked] = load(config_name, overrides, run_mode)
+        return kept[asked]
 
     loader.load_sweep_config = load_sweep_config  # type: ignore[method-assign]
     loader.load_configuration = load_configuration  # type: ignore[method-assign,assignment]

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 import pytest
 from hydra.types import RunMode
@@ -112,3 +113,4 @@ def test_jobs_that_share_a_composition_have_what_hydra_composes(jobs: list[list[
             found = loader.load_sweep_config(master, job)
             assert OmegaConf.to_container(found) == wanted
             assert resolve(found, loader) == settled
+        assert cloudpickle.dumps(loader), "launchers send it to their workers"
