@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-import cloudpickle
 import numpy as np
 import pytest
 from hydra.types import RunMode
+from joblib.externals import cloudpickle
 from omegaconf import OmegaConf
 
 from icl.config.compose import compose, compose_options_once, hydra_session, resolve
