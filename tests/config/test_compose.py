@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hydra.types import RunMode
-from joblib.externals import cloudpickle
 from omegaconf import OmegaConf
 
 from icl.config.compose import compose, compose_options_once, hydra_session, resolve
@@ -113,4 +112,5 @@ def test_jobs_that_share_a_composition_have_what_hydra_composes(jobs: list[list[
             found = loader.load_sweep_config(master, job)
             assert OmegaConf.to_container(found) == wanted
             assert resolve(found, loader) == settled
-        assert cloudpickle.dumps(loader), "launchers send it to their workers"
+        pickled = pytest.importorskip("cloudpickle").dumps(loader)
+        assert pickled, "launchers send it to their workers"
