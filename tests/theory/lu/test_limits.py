@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from flint import acb, arb, ctx, fmpq
+from flint import arb, ctx, fmpq
 from scipy.optimize import brentq
 
-from icl.theory.lu.limits import Limit, gap_of_long_prompts, plotted, resolvent
+from icl.theory.lu.limits import Limit, gap_of_long_prompts, plotted
 from icl.theory.rationals import rational
 
 # (alpha, kappa, tau, rho)
@@ -111,27 +111,6 @@ def test_a_small_ridge_is_none_away_from_the_threshold():
     for at in SETTINGS[:-1]:
         assert plotted(*at, 1e-11) == pytest.approx(ridgeless(at), rel=1e-6)
     assert plotted(10, 0.5, 1, 0.01) == (math.inf, math.inf)
-
-
-def resolvent_by_integral(more: fmpq, x: fmpq) -> arb:
-    """Return M(x) by integration over the law, for more > 0: r = 1 + more + 2 sqrt(more) cos t has density
-    sin^2 t / r on (0, pi), times 2 / pi, and for more > 1 an atom of mass 1 - 1 / more at 0."""
-    root, atom = arb(more).sqrt(), max(1 - 1 / more, fmpq(0))
-
-    def density(t: acb, _: bool) -> acb:
-        r = 1 + more + 2 * root * t.cos()
-        return (t.sin() ** 2 / r if more != 1 else (1 - t.cos()) / 2) / (x + r)
-
-    return 2 / arb.pi() * acb.integral(density, 0, acb(arb.pi())).real + atom / x
-
-
-@pytest.mark.parametrize("more", ["3/10", "1", "7/2"])
-@pytest.mark.parametrize("x", ["1/1000", "1/7", "40"])
-def test_the_resolvent_is_the_integral_over_the_law(more, x):
-    more, x = rational(more), rational(x)
-    with ctx.workprec(128):
-        closed, integral = resolvent(more, arb(x)), resolvent_by_integral(more, x)
-        assert closed.overlaps(integral) and closed.rad() + integral.rad() < 1e-10 * closed
 
 
 @pytest.mark.parametrize("kappa", ["1/5", "9/10", "1", "5/4", "5"])
