@@ -88,14 +88,6 @@ def test_the_hessian_tells_a_saddle_from_the_optimum_and_the_gradient_does_not(p
     assert [a for _, a in of.layers(model)[0]] == pytest.approx(optimum.a_L.tolist())
 
 
-@pytest.mark.parametrize(("context", "sign"), [(14, 1), (20, -1)])
-def test_a_shared_layers_best_scalar_is_a_saddle_from_fifteen_examples_on(context, sign):
-    family = SparseA(2, 2, shared=True)
-    of, _, law = exact(family, WHITE | {"context": context})
-    model = at_steps(family, law, [EqualSteps(2, context, 2).best])
-    assert of.at(model)["hessian/least"] * sign > 0
-
-
 @pytest.mark.parametrize("size", [(5, 20, 3), (2, 20, 4), (5, 1, 2), (10, 3, 4)])
 def test_the_best_equal_step_is_that_of_the_rationals(size):
     equal = EqualSteps(*size)
