@@ -64,7 +64,10 @@ def test_figures_of_one_setting_share_runs_and_optima():
     runner = StoringRunner()
     first = Weights("a", [1, 2], **SIZE).runs(runner)
     assert set(first) == {f"AR{s}{part}" for s in (1, 2) for part in ("", "_exact", "_optimum")}
-    count = len(runner.stored)
+    count, risk = len(runner.stored), Protocol("a", **SIZE).risk(2)
+    step, value = (float(first["AR2_optimum"].weights[name]) for name in ("step", "step_value"))
+    heads = torch.tensor([[0.0, 0, 1]]).double(), step * torch.diag(torch.tensor([1.0, 1, 0])).double()[None]
+    assert float(risk.value_of_heads(*heads)) == pytest.approx(value) and value < 0.9 * risk.constant
     assert Weights("a", [2], **SIZE).runs(runner)["AR2_optimum"] is first["AR2_optimum"]
     test = Extra(settings=["a"], windows=[1, 2], sequences=400, **SIZE).runs(runner)["a_test"].weights
     assert len(runner.stored) == count + 1, "the comparison adds its own arrays only"
@@ -122,9 +125,6 @@ def test_each_seed_has_the_minimum_that_its_weights_descend_to():
     assert (found["outside_R"] > 0.01).all() and (found["minimum_outside_R"] < 1e-10).all()
     assert found["minimum_V_R"].tolist() == found["minimum_QK_R"].tolist() == [0, 1], "as they are"
     assert effective_weight(optimum["b_P"], optimum["a_KP"]) == pytest.approx(optimum["step"], rel=1e-6)
-    b_HP, a_HKP = torch.tensor([[0.0, 1]]).double(), torch.zeros(1, 2, 2).double()
-    a_HKP[0, 0, 0] = float(optimum["step"])
-    assert float(protocol.risk(1).value_of_heads(b_HP, a_HKP)) == pytest.approx(float(optimum["step_value"]))
 
 
 def risk_of(window, setting="a"):
