@@ -37,6 +37,9 @@ GROUPS = ("task", "model", "optimizer", "schedule", "callbacks")  # what an expe
 BESIDE = {"optimizer.schedule": "schedule", "check.weights": "weights", "check.expected": "expected"}
 HABITS = {  # of other applications of Hydra and Lightning
     "ckpt_path": "the same command resumes an interrupted run",
+    "test": "icl check judges the weights of a run: check.weights=RUN",
+    "heads": "model=multihead has heads",
+    "early_stopping": "callbacks=[default,early_stopping] adds it",
     **dict.fromkeys(("epochs", "max_epochs", "max_steps"), "train.steps=N is the length of training"),
 }
 _SEARCHED = "hydra.searchpath"
