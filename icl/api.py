@@ -6,8 +6,6 @@ Settings are those of the verb; a check or a figure takes its own by their names
 (icl.progress).
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import threading

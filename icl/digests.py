@@ -1,7 +1,5 @@
 """Digests of content: what files and arrays are compared by."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import os

@@ -4,8 +4,6 @@ metrics.csv has one row per (step, seed), with floats that read back bit for bit
 is a mean: it is not averaged out.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import math

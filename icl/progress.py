@@ -4,8 +4,6 @@ for block in track(blocks, "prompts drawn as tokens", len(blocks)): ...
 with listening(WorkItem("check", "ahn/theorem1"), listener): check.measure()
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ Roles keep disjoint what must not share numbers; a replica's stream does not dep
 its batch, nor on device, thread count or what was drawn before.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 ROLES = ("task", "init", "train", "eval", "search", "check", "control", "bootstrap", "sweep")

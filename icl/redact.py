@@ -4,8 +4,6 @@ A name is a secret's by its words: `OPENAI_KEY`, `auth_token`, `db.password`. Wh
 holds is hidden; the value of such an environment variable, and a password in ~/.netrc, wherever they stand.
 """
 
-from __future__ import annotations
-
 import contextlib
 import netrc
 import os

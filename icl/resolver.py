@@ -6,8 +6,6 @@ before it composes anything; so a notebook resolves the configs of icl. To impor
 ten times as long as `icl --help` does.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

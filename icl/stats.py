@@ -1,8 +1,6 @@
 """Quantiles by their tail probability (to import scipy.stats takes half a second), and means of weighted
 draws: their error, and whether they are to be believed."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

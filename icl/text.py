@@ -1,7 +1,5 @@
 """Numbers and verdicts as text, one way for the terminal, notebooks, the report and the docs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

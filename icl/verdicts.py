@@ -1,8 +1,6 @@
 """The three verdicts, how they are decided, combined and counted, their signs, and the kinds of numbers that
 they rest on."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -4,8 +4,6 @@ On R(w) = (1/2N) sum_i (<w, x_i> - y_i)^2, from w = 0, whose Hessian is S and mi
 R replicas, B prompts, D covariates.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -5,8 +5,6 @@ preconditioned by C C^T is plain descent in the coordinates C^T x, and a norm of
 R replicas, B prompts, D covariates.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

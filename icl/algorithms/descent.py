@@ -3,8 +3,6 @@
 R replicas, B prompts, L steps, D covariates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,8 +3,6 @@
 R replicas, B prompts, K tasks, N context, D covariates, S = D (D + 1) / 2 entries of a symmetric matrix.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -3,8 +3,6 @@
 R replicas, B sequences, D states, T observations.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -3,8 +3,6 @@
 R replicas, B prompts, N context, D covariates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Self
 

@@ -1,7 +1,5 @@
 """Newton's iteration for the inverse of a matrix, of any order: giannou, eqs. (3.3) and (3.4)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

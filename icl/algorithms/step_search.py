@@ -8,8 +8,6 @@ So the mean risk over the draw is |F^T p(T) J|^2, and Arnoldi's method started a
 R replicas, B contexts, L steps, E width of u, D covariates, M = L + 1 size of H, V variables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -2,8 +2,6 @@
 loggers exact levels and the least eigenvalue of the exact Hessian, which tells a minimum from a saddle
 where a gradient's norm cannot."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The callback that keeps what a run continues from."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -4,8 +4,6 @@ for the loggers of a Trainer.
 R replicas.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence

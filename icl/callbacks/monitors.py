@@ -1,7 +1,5 @@
 """Lightning's callbacks that monitor a metric, in a run: what the module logs after each set of prompts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

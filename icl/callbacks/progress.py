@@ -1,7 +1,5 @@
 """Progress of a run, for the listener of its session: a bar in a terminal."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Logging of a training run while it trains: curves of its seeds, and heatmaps of its weights."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence, Set
 from typing import Any

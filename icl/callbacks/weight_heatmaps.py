@@ -3,8 +3,6 @@
 R replicas.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from pathlib import Path

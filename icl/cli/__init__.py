@@ -1,7 +1,5 @@
 """The `icl` command. Only what a verb needs is imported, so that --help, --version and list stay fast."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

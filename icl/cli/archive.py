@@ -1,7 +1,5 @@
 """`icl archive`: finished records, copied in the layout of their outputs folder, with a SHA256SUMS."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`icl clean`: shows what is failed, stale or orphaned and how large it is; yes=true removes it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

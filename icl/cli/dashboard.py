@@ -1,7 +1,5 @@
 """`icl dashboard`: the workspace and the report of W&B as JSON, and, if asked for, at the server."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Sequence

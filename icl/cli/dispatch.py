@@ -1,7 +1,5 @@
 """A verb as an application of Hydra's: it composes, a request is run, its document is printed."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import sys

@@ -4,8 +4,6 @@ In help.txt stand the screen of all verbs, the settings of those that run someth
 verb: usage, summary, settings, and examples, which are the lines that begin with `icl`.
 """
 
-from __future__ import annotations
-
 from importlib.resources import files
 
 QUICK = {  # modules without Hydra

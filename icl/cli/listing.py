@@ -1,7 +1,5 @@
 """`icl list`: what there is and what is done here, without Hydra."""
 
-from __future__ import annotations
-
 import shutil
 import textwrap
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """stdout: one document or one text, and nothing else."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """The arguments of verbs that do without Hydra."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple

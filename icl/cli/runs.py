@@ -1,7 +1,5 @@
 """`icl runs`: the runs of an outputs folder, without Hydra."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

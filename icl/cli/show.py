@@ -1,7 +1,5 @@
 """Documents as text, readable at 80 columns."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence

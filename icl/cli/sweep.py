@@ -1,7 +1,5 @@
 """The results of a sweep in the terminal."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ the experiment set for its own option; a dimension follows from an array that is
 within a group whose class does not take it (check.weights, optimizer.schedule) is composed beside the group.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import re

@@ -4,8 +4,6 @@
 and never see a config.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The session: settings that every verb understands, such as outputs, logger and config folders."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

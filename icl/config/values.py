@@ -1,7 +1,5 @@
 """Values of settings: their content, what follows from them, and how Hydra's grammar writes them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

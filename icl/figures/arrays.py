@@ -4,8 +4,6 @@ arrays.npz: RECORD/ARRAY of a record's weights, RECORD/metrics/COLUMN of its met
 places, seeds and settings are in figure.json.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

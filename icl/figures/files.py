@@ -1,7 +1,5 @@
 """Files of a picture in the formats asked for."""
 
-from __future__ import annotations
-
 import io
 import logging
 from collections.abc import Callable, Collection, Mapping

@@ -4,8 +4,6 @@ S or R seeds, T or X points, Q quantiles, I and J rows and columns of a matrix.
 `style` goes to matplotlib. Give no line widths, mark sizes and font sizes: a user's style sets them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

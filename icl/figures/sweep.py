@@ -1,8 +1,6 @@
 """The rows that a chart of a sweep draws: a metric by the first key, mean over seeds and interval, and the
 exact optimum."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Settings of a figure's training runs: null leaves what the experiment has."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

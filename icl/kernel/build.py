@@ -4,8 +4,6 @@ installs.
 Imports nothing of icl, so that it runs before icl is installed.
 """
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """A recorded function as torch sees it: means over prompts, and their gradient, in one pass of the kernel."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

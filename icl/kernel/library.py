@@ -1,7 +1,5 @@
 """The compiled kernel, if it is there and made from the source that is here."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 

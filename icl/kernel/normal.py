@@ -1,7 +1,5 @@
 """Normal numbers by Box and Muller's formula, which is three times as fast compiled."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

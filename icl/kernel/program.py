@@ -4,8 +4,6 @@ Every entry of every matrix has a slot of its own. Slots of one allocation are n
 of slots with a stride for its rows and one for its columns, and what has no strides is gathered first.
 """
 
-from __future__ import annotations
-
 import bisect
 import dataclasses
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 R replicas, L layers, D covariates, K entries of a matrix.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 from typing import Any

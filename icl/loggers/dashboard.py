@@ -1,8 +1,6 @@
 """The dashboard in W&B: a workspace and a report as JSON, and the charts that they show, which are files of
 Vega-Lite in `vega`. W&B's own package writes the JSON, without a server unless it is saved."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

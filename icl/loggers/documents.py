@@ -1,7 +1,5 @@
 """Documents of checks, figures and sweeps in W&B: a run of each that was made, if `logger` lists W&B."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The loggers of Lightning's that a config lists: W&B's, which no failure of W&B stops, and any other."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import sys

@@ -1,8 +1,6 @@
 """Names of runs, checks, figures and sweeps by what was typed: `ahn/theorem3 lr=0.02 n=4`; of the columns of
 tables, which the dashboard's charts draw."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """W&B runs that are offline where no server takes them. All their files are under SAVE_DIR/wandb."""
 
-from __future__ import annotations
-
 import math
 import os
 import shlex

@@ -1,7 +1,5 @@
 """A transformer is a parametrization, a path (tokens or Gram matrices) and an activation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Self
 

@@ -4,8 +4,6 @@ torch.bmm over (B, 5, 5) spends its time on calls; with the batch contiguous the
 long vector operations (measured with `scripts/bench/kernel.py`). Layout (R, rows, columns, B).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -3,8 +3,6 @@
 A change of coordinates changes no risk, only what a step of an optimizer does. R replicas, L layers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch

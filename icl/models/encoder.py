@@ -9,8 +9,6 @@ R replicas, B prompts, N context tokens (M = N + 1 with the query), D covariates
 X hidden units, L layers, K numbers read out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """The exact risk of weights given as arrays."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A risk through the compiled kernel (icl.kernel), if it is installed and can run the model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -8,8 +8,6 @@ The sparse families are in the sign of eq. (11): P = [[B, 0], [0, 1]], Q = [[A, 
 without B.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -10,8 +10,6 @@ R replicas, B prompts, L layers, H heads, D covariates, P entries of a token as 
 the constant), W `width`, X rows of a head's V, K and Q, K query columns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -4,8 +4,6 @@ Every parameter has leading axes (R, L), (R, L, H) or (R, 1); the trainer clips,
 matrix. R replicas, L layers, H heads.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Self

@@ -3,8 +3,6 @@
 R replicas, L layers, H heads, D covariates, P = D + 1 token width.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Self

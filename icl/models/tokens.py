@@ -3,8 +3,6 @@
 R replicas, B prompts, N context tokens (M = N + 1 with the query), P token width, L layers, H heads.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

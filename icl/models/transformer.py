@@ -1,7 +1,5 @@
 """The model of a run, whatever its architecture: matrices, and the predictions they make."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any, Self
 

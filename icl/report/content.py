@@ -1,7 +1,5 @@
 """Content of a report as plain values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

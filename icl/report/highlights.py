@@ -1,7 +1,5 @@
 """A paper's highlights: sentences whose numbers are those of the records, and what they stand on."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

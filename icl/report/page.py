@@ -1,7 +1,5 @@
 """The page: a content as one folder of static files that opens from disk, without a server or a network."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Statements of a report, one for each check and each claim of a figure, and their counts."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

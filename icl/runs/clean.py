@@ -4,8 +4,6 @@ Never touched: a record that a process works on, a finished record of the curren
 that can continue, anything outside the outputs folder, anything behind a symbolic link.
 """
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from collections.abc import Iterable, Iterator

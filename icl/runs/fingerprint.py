@@ -1,7 +1,5 @@
 """Fingerprints: the names that records are filed under."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

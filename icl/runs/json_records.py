@@ -1,7 +1,5 @@
 """Results that are one JSON document: verdicts of checks, claims of figures."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

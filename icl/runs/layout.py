@@ -6,8 +6,6 @@ figures/PAPER/FIG/SCALE/figure.json      kind "figures", id PAPER/FIG/SCALE
 figures/PAPER/FIG/SCALE/FINGERPRINT/figure.json  the same, of other settings than the shipped ones
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

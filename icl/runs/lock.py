@@ -4,8 +4,6 @@ The operating system holds them and releases those of a process that dies, on on
 share a file system with flock (NFS 4, Lustre). Beside a lock stands who holds it, for those who wait.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

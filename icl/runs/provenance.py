@@ -1,7 +1,5 @@
 """Provenance of a record: code, versions and machine, whose name is not recorded."""
 
-from __future__ import annotations
-
 import functools
 import platform
 import subprocess

@@ -8,8 +8,6 @@ The fingerprint is that of the jobs. The outcome of a job is what it returned to
 later, what its own record says. A record that other code made is stale and has no numbers.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field

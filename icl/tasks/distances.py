@@ -4,8 +4,6 @@ linear regression record; symmetric roots of a covariance.
 R replicas, L layers, D covariates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch

@@ -3,8 +3,6 @@
 R replicas, B prompts, C chunks, K entries. A draw is a dict of tensors in float64 on the CPU.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -3,8 +3,6 @@
 R replicas, L layers, D covariates.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ matrices into cycles, each worth the trace of a product of X_j Sigma and X_j^T S
 C distinct cycles, T distinct terms, F triples, L layers, D covariates.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ variance than sampling them. `Tilted` draws their contexts so that the risk's ta
 R replicas, B prompts, K query columns, D covariates, E width of the vector u behind a token.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 

@@ -4,8 +4,6 @@ f(x) = 1/N sum_i log(1 + exp(-y_i <x, a_i>)) + mu/2 |x|^2, y_i = +-1.
 B problems at once, N points, D covariates.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """Moments of a Gaussian vector with any mean, as tensors."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

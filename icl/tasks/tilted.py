@@ -16,8 +16,6 @@ Every component has the same number of draws (up to one), share m_c. The weight 
 B draws, D = `dim`, C components.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

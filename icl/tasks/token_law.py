@@ -1,7 +1,5 @@
 """A law defined by how its tokens are drawn, with what its class declares as known."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self

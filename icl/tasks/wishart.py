@@ -4,8 +4,6 @@ B draws, the last axis of factors and of what is made of them: NumPy's inner loo
 where LAPACK and BLAS are called once for each tiny matrix.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from icl.kernel.normal import Array, standard_normal

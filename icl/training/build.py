@@ -1,7 +1,5 @@
 """Trainer, callbacks and optimizer of a config, built and validated."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import fields

@@ -3,8 +3,6 @@
 R replicas, C chunks of prompts, K numbers of a matrix.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 

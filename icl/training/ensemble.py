@@ -3,8 +3,6 @@
 R replicas of all the runs, one run's after another's.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The estimator of the risk that `train.estimator` names, of those the law has for the model."""
 
-from __future__ import annotations
-
 from icl.errors import InputError, nearest
 from icl.models import Transformer
 from icl.tasks.estimators import PopulationRisk

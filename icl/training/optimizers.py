@@ -5,8 +5,6 @@ a parameter of its own that shares the stack's memory (and its gradient the stac
 pass over the stack serves all groups and the optimizer's state is per replica by construction.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Lightning starts them on one machine: it runs the command again, once for each f
 the record; the others only train.
 """
 
-from __future__ import annotations
-
 import os
 from typing import NamedTuple
 

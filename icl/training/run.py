@@ -5,8 +5,6 @@ judge, finish the record. A single run is an ensemble of one. Of several process
 the others only train.
 """
 
-from __future__ import annotations
-
 import itertools
 import logging
 import os

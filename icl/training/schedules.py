@@ -1,7 +1,5 @@
 """Learning-rate schedules: a rate is a function of the step, so a resumed run needs no scheduler state."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

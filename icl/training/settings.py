@@ -1,7 +1,5 @@
 """Settings of a run that are neither task, model nor optimizer."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """The thread count of torch for a while: over tiny matrices, threads that wait for one another cost ten times
 as much on a busy machine."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

@@ -3,8 +3,6 @@
 R seeds, L layers, D covariates, T stored steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from string import ascii_lowercase
 

@@ -1,7 +1,5 @@
 """Figure 2 of ahn: the trained matrices of Figure 1, whitened, are multiples of the identity."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from icl.figures.ahn.fig1 import Fig1

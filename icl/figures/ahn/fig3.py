@@ -3,8 +3,6 @@
 R seeds, L layers, D covariates, T stored steps, M minima on S, K batches of the paper's size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase

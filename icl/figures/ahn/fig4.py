@@ -1,7 +1,5 @@
 """Figure 4 of ahn: the trained B_0 and B_1 of Figure 3."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from icl.figures.ahn.fig3 import Fig3, from_identity, multiples_of_identity, off_s

@@ -1,7 +1,5 @@
 """Figure 5 of ahn: the trained A_0, A_1, A_2 of Figure 3, whitened."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from icl.figures.ahn.fig3 import Fig3, from_identity, multiples_of_identity, off_s

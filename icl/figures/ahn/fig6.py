@@ -1,7 +1,5 @@
 """Figure 6 of ahn: test loss against the number of examples N, three layers against three steps."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Figure 7 of ahn: test loss against the number of layers L, or of steps, at N = 20."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

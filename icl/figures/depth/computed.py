@@ -1,7 +1,5 @@
 """Figures of depth that train nothing: arrays of a power law, computed once."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import asdict, dataclass
 from functools import partial

@@ -3,8 +3,6 @@
 A context lengths alpha = P / D, L numbers of layers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 

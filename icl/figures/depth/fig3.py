@@ -3,8 +3,6 @@
 L layers, T times.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

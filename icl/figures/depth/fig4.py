@@ -1,7 +1,5 @@
 """Figure 4 of depth: random rotations at long contexts, the least risk by the number L of layers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ or of an exact rule.
 B prompts, D covariates, N context, T steps, L layers, J and K nodes of rules.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Figure 1 of giannou: the logistic loss of a trained transformer by layers, and of Newton's method."""
 
-from __future__ import annotations
-
 from icl.figures.claims import Claim
 from icl.figures.figure import Layout, Panels, Records
 from icl.figures.giannou.logistic import LogisticFigure

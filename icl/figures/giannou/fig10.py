@@ -4,8 +4,6 @@ h bounds the decrease of one inexact damped Newton step: x Newton's decrement, c
 z = eps^T Hess g eps (icl.theory.giannou.decrease).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -3,8 +3,6 @@
 R seeds, L depths, B prompts, D covariates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Figure 3 of giannou: answers of LSA and of Newton's iteration where the query is in distribution."""
 
-from __future__ import annotations
-
 from icl.figures.claims import Claim, exact
 from icl.figures.figure import Records
 from icl.figures.giannou.outputs import NEAR_RANGE, SHARE, Outputs, misses, range_of, share_within, stack_name

@@ -1,7 +1,5 @@
 """Figure 4 of giannou: the same answers out of distribution."""
 
-from __future__ import annotations
-
 from icl.figures.claims import Claim
 from icl.figures.figure import Records
 from icl.figures.giannou.outputs import FAR, Outputs, lost_beyond

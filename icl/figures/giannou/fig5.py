@@ -1,7 +1,5 @@
 """Figure 5 of giannou: answers of LSA with LayerNorm where the query is in distribution."""
 
-from __future__ import annotations
-
 from icl.figures.claims import Claim
 from icl.figures.figure import Records
 from icl.figures.giannou.outputs import OutputsLayerNorm, misses, stack_name

@@ -1,7 +1,5 @@
 """Figure 6 of giannou: LSA with LayerNorm out of distribution."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from icl.figures.claims import Claim

@@ -3,8 +3,6 @@
 R seeds, L depths, T Newton steps or training steps.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.colors import to_hex

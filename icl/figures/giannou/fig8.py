@@ -1,7 +1,5 @@
 """Figure 8 of giannou: LSA and Newton's iteration on ill-conditioned and noisy regression."""
 
-from __future__ import annotations
-
 from icl.figures.giannou.regression import LossesByLaw, PromptLaw, Stack
 from icl.figures.runner import Runner
 

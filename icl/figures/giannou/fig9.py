@@ -1,7 +1,5 @@
 """Figure 9 of giannou: LSA with LayerNorm and Newton's iteration on ill-conditioned and noisy regression."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from icl.errors import whole

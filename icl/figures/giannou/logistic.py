@@ -3,8 +3,6 @@
 R seeds, L depths, T Newton steps from x = 0, B prompts, D covariates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ All prompts share one w and a query of which only the first coordinate varies; c
 R seeds, L depths, T steps, C contexts in K groups, G values of the coordinate, B = C G prompts, D covariates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Figure 3 of lds: the supports of W_QK and W_V against the masks of (13) during training, setting (a)."""
 
-from __future__ import annotations
-
 from icl.figures.claims import Claim
 from icl.figures.figure import Layout, Panels, Records
 from icl.figures.lds.weights import Weights, supports_claims, windows_of

@@ -6,8 +6,6 @@ its larger entry last. b is W_V's last column, a_k row k of W_QK; only these hav
 X leading axes, K = s query entries, P = s + 1.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from icl.tasks.sequence_moments import parity_mask

@@ -5,8 +5,6 @@ the head predicts the same. The scale is that to which gradient flow leads, whic
 P token width, K query entries, n = P + K P weights.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

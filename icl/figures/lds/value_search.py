@@ -6,8 +6,6 @@ along some directions, alternating least squares creeps, and this takes some ten
 P token width.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from numpy.typing import NDArray

@@ -3,8 +3,6 @@
 R seeds, S steps, K = s query entries, P = s + 1 token width.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Figure 1 of looped: risk against the number of loops."""
 
-from __future__ import annotations
-
 from icl.figures.claims import Claim, exact
 from icl.figures.figure import Panels, Records
 from icl.figures.looped.loops import ROUNDING, Loops, project_claim

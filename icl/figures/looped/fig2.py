@@ -4,8 +4,6 @@ The best a I + b K found, K the rotation by 90 degrees in some planes; its risk 
 context lengths, L loops.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import product

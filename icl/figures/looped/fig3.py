@@ -3,8 +3,6 @@
 T steps, D = 2 covariates, R seeds.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Figure 4 of looped: a matrix trained for L loops, applied more often."""
 
-from __future__ import annotations
-
 from icl.figures.claims import Claim, exact
 from icl.figures.figure import Panels, Records
 from icl.figures.looped.loops import ROUNDING, Loops, project_claim

@@ -3,8 +3,6 @@
 N context lengths, L loops, K sizes of the turn, D covariates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 

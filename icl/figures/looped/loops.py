@@ -3,8 +3,6 @@
 N context lengths, L loops in training, M loops at test time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import InitVar, asdict, dataclass
 from functools import partial

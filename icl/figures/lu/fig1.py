@@ -1,7 +1,5 @@
 """Figure 1 of lu: double descent in the number of pretraining prompts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Figure 2 of lu: errors by the number of examples in a prompt."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

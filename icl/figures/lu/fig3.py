@@ -3,8 +3,6 @@
 P panels, N values of rho, K of kappa.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 

@@ -3,8 +3,6 @@
 A values of alpha, K of kappa, R replicas.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

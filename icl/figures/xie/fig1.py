@@ -1,7 +1,5 @@
 """Figure 1 of xie: the gap between one-step GD and one head, and how a trained guess closes it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Figure 2 of xie: training by number of heads, and the least risk each number allows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

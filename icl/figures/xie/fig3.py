@@ -1,7 +1,5 @@
 """Figure 3 of xie: enough heads, no guess, and a prior mean of growing length."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Figure 4 of xie: what a fixed guess y_q = <v, x_q> + b costs that misses the prior mean w* = 0."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 R seeds, S stored steps, X priors, B prompts, D covariates, P token width, Q quantiles.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ count, and settings give squared lengths, in which every effect is linear.
 R seeds, S stored steps, X settings, H heads, D covariates, C `context` tokens.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ torch.optim's takes one function of everything it is given; here rows must not s
 K rows, V variables, H pairs of the history.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 
