@@ -1,5 +1,6 @@
 """Tests of habits from other Hydra applications: they work, or one line says why not."""
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -23,6 +24,14 @@ def test_full_errors(tiny: Run, outputs: Path, monkeypatch: pytest.MonkeyPatch) 
     assert wrong.err.splitlines()[-2].startswith("icl: tsk.dim: no such key")
     for found in (tiny(*fails), tiny("-m", *fails)):
         assert found.code == 4 and "Traceback" in found.err
+
+
+def test_what_hydra_shows(tiny: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.root, "handlers", [])  # Hydra adds its own
+    monkeypatch.setattr(logging.root, "level", logging.root.level)
+    none = tiny("--cfg", "job", "-p", "nope")
+    assert (none.code, none.out) == (2, "") and "nope" in none.err
+    assert "conf" in tiny("--info", "searchpath").out
 
 
 def test_options_by_glob(icl: Run, outputs: Path) -> None:

@@ -53,6 +53,8 @@ class Softmax(Statement):
         if isinstance(self.heads, str) or not isinstance(self.heads, Sequence) or 1 not in self.heads:
             raise InputError(f"check.heads={self.heads}: must be a list of numbers of heads with 1 in it")
         self.heads = [whole("check.heads", H, 1, 16) for H in self.heads]
+        if len(set(self.heads)) < len(self.heads):
+            raise InputError(f"check.heads={self.heads}: has duplicates")
         if self.samples * self.context > MAX_TOKENS:
             most = f"at most {MAX_TOKENS // self.context} of check.samples fit into the memory"
             raise InputError(f"check.context={self.context}: {most}, not {self.samples}")

@@ -172,13 +172,12 @@ class CheckRequest:
     def measure(self, session: Session) -> Document:
         """Measure, without storing the result."""
         named = self.place or self.id
-        one_thread: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-        if "torch" in sys.modules:  # matrices are small
-            from icl.training.threads import threads
-
-            one_thread = threads(1)
         try:
-            with one_thread, listening(WorkItem("check", self.id), session.on_event):
+            with contextlib.ExitStack() as meanwhile:
+                if (torch := sys.modules.get("torch")) is not None:  # one thread: matrices are small
+                    meanwhile.callback(torch.set_num_threads, torch.get_num_threads())
+                    torch.set_num_threads(1)
+                meanwhile.enter_context(listening(WorkItem("check", self.id), session.on_event))
                 found = self.of_weights or decided(
                     self.id, self.check, self.settings, self.expected, self.tries, self.seed, named
                 )
