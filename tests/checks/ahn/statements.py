@@ -31,6 +31,7 @@ ODD = [
     ),
     Odd("ahn/shrinkage", {"dim": 2, "context": 10**12, "covariance": [[2, 1], [1, 1]]}, "fails"),
     Odd("ahn/conditioning", FEW | {"dim": 2, "context": 2, "layers": 2, "covariance": [[2, 1], [1, 1]]}),
+    Odd("ahn/conditioning", FEW | {"dim": 8, "context": 24, "layers": 2}, "undecided"),
     Odd("ahn/conditioning", FEW | {"context": 20, "eigenvalues": [1e6, 1, 1, 1, 1e-9], "seed": 3}),
     Odd("ahn/broken_symmetry", VALLEY),
     Odd("ahn/broken_symmetry", VALLEY | {"dim": 2, "context": 9, "seed": 2}),

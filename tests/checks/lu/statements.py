@@ -17,6 +17,9 @@ ODD = [
     Odd("lu/nonmonotone", {"tau": 20, "alpha": 300, "dim": 8, "draws": 60}),
     Odd("lu/nonmonotone", {"kappa": 50, "tau": 50, "rho": 0.01, **FEW}, "undecided"),
     Odd("lu/threshold", {"dim": 3}),
+    Odd("lu/threshold", {"dim": 7, "alpha": 0.128, "kappa": 0.000642, "rho": 0.0445, "draws": 418}),
+    Odd("lu/transition", {"dim": 4, "rho": 0.357}, "undecided"),
+    Odd("lu/transition", {"dim": 2, "rho": 0.0}, "undecided"),
     Odd("lu/threshold", {"draws": 20}, "undecided"),
     Odd("lu/transition", {"dim": 4, "kappas": [2.0]}, "undecided"),
     Odd("lu/threshold", {"dim": 10, "kappa": 3, "alpha": 1}),
@@ -36,5 +39,5 @@ MUTANTS = [
     Mutant("lu/threshold", "(d * d, weights, weights + d)", "(weights, d * d, weights + d)"),
     Mutant("lu/threshold", "hstack([sums_ND, squares_N1])", "hstack([sums_ND, sums_ND[:, :1]])", "undecided"),
     Mutant("lu/transition", "max(1 - kappa, fmpq(0))", "max(1 - kappa * kappa, fmpq(0))"),
-    Mutant("lu/transition", "self.dim, LONG * self.dim", "self.dim, self.dim"),
+    Mutant("lu/transition", "self.dim, LONG * self.dim", "self.dim, self.dim", "undecided"),
 ]  # fmt: skip
