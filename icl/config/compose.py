@@ -143,7 +143,8 @@ def compose_options_once(loader: ConfigLoader) -> None:
             cfg.hydra.job.override_dirname = about.item_sep.join(sorted(shown)).replace("=", about.kv_sep)
         return cfg
 
-    load, kept = loader.load_configuration, dict[tuple[str | None, tuple[str, ...], RunMode], DictConfig]()
+    load = loader.load_configuration
+    kept: dict[tuple[str | None, tuple[str, ...], RunMode], DictConfig] = {}
 
     def load_configuration(config_name: str | None, overrides: list[str], run_mode: RunMode) -> DictConfig:
         asked = config_name, tuple(overrides), run_mode  # no functools.cache: launchers pickle the loader

@@ -1,4 +1,4 @@
-"""What looped's and lu's figures compute."""
+"""Tests of what looped's and lu's figures compute."""
 
 from itertools import product
 from types import SimpleNamespace

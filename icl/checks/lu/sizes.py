@@ -35,7 +35,7 @@ class Pretrained(Simulated):
     draws: int = setting(46, 10, 400, most=10**6, beyond="they take days")
 
     def expected(self) -> str:
-        """With fewer draws than by default some intervals are too wide for a verdict."""
+        """Return OPEN with fewer draws than by default: some intervals are too wide for a verdict."""
         return "holds" if self.draws >= type(self).draws else OPEN
 
 
