@@ -26,6 +26,7 @@ __all__ = ["QUANTILE", "Blurred", "Measured", "Sample", "Statement", "as_float",
 
 BITS = (64, 128, 256, 512, 1024, 2048, 4096)  # of balls, doubled only while a ball is what leaves it open
 OPEN = "open"  # expected where the true verdict is not known
+UNREFUTED = "holds or undecided"  # where it is true, and too little may be asked for to tell
 SEEN = {"nonzero": (1, -1), "positive": (1,), "negative": (-1,), "not positive": (0, -1),
         "not negative": (0, 1)}  # signs of a control that is rejected  # fmt: skip
 
@@ -79,7 +80,8 @@ class Statement(ABC):
         validate(self)
 
     def expected(self) -> str:
-        """Return the true verdict at these settings, or OPEN: then a document expects what is found."""
+        """Return the true verdict at these settings, two with `or` between, or OPEN: a document expects
+        what is found, if it is one of them."""
         return "holds"
 
     @abstractmethod
@@ -89,6 +91,11 @@ class Statement(ABC):
     def decide(self) -> Measured:
         """Measure with as many bits as it takes."""
         return decided(self.measure, self.most_bits, vars(self))
+
+
+def accepts(expected: str, verdict: str) -> bool:
+    """Return whether a verdict is one that is expected."""
+    return expected == OPEN or verdict in expected.split(" or ")
 
 
 def decided(

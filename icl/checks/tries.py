@@ -8,7 +8,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from icl.checks.statement import OPEN, Range, Statement, ranges
+from icl.checks.statement import Range, Statement, accepts, ranges
 from icl.errors import InputError
 
 Settings = dict[str, Any]
@@ -52,19 +52,17 @@ def tried(statement: Statement, tries: int, seed: int) -> dict[str, Any]:
     """Decide the statement at random settings; return how often it holds, and the smallest counterexample to
     what is expected to hold."""
     verdicts: Counter[str] = Counter()
-    found: Statement | None = None
-    left: Statement | None = None
+    first: dict[str, Statement] = {}  # of each verdict, where another is expected
     for one in random_settings(statement, tries, seed):
         verdict = one.decide().verdict
         verdicts[verdict] += 1
-        if found is None and verdict == "fails" and one.expected() == "holds":
-            found = lowered(one)
-        if left is None and verdict == "undecided" and one.expected() not in ("undecided", OPEN):
-            left = one
+        if not accepts(one.expected(), verdict):
+            first.setdefault(verdict, one)
+    fails, left = first.get("fails"), first.get("undecided")
     return {
         "decided": sum(verdicts.values()),
         **{verdict: verdicts[verdict] for verdict in ("holds", "fails", "undecided")},
-        "smallest_counterexample": found and settings_of(found),
+        "smallest_counterexample": fails and settings_of(lowered(fails)),
         "undecided_at": left and settings_of(left),
     }
 
@@ -88,7 +86,7 @@ def _if_it_fails(one: Statement, name: str, value: Any) -> Statement | None:
         lower: Statement = replace(one, **{name: value})  # type: ignore[type-var]
     except InputError:
         return None
-    fails = lower.expected() == "holds" and lower.decide().verdict == "fails"
+    fails = not accepts(lower.expected(), "fails") and lower.decide().verdict == "fails"
     return lower if fails else None
 
 

@@ -32,7 +32,7 @@ def test_there_are_24_of_twenty_lines_at_most():
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_statement_is_decided_right(name):
     path, cls = STATEMENTS[name]
-    found = decided(name, cls(), {}, "holds", 4, 0, str(path))
+    found = decided(name, cls(), {}, 4, 0, str(path))
     assert found["verdict"] == ("fails" if name in FALSE else "holds") and found["control"]["rejected"]
     assert found["tries"]["smallest_counterexample"] == FALSE.get(name)
     assert found["tries"]["undecided"] == 0

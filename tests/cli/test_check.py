@@ -56,6 +56,7 @@ def test_exit_codes(
     assert (result.code, result.json["verdict"], result.json["expected"]) == (code, verdict, expected)
     # A stored verdict is held against what is expected now.
     assert icl("check", "check=ahn/lemma1", f"check.expected={verdict}").code == 0
+    assert icl("check", "check=ahn/lemma1", "format=json").json["expected"] == "holds"
 
 
 @pytest.mark.parametrize("error", [RuntimeError("a\nb"), SystemExit(0), MemoryError()])

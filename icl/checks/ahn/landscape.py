@@ -66,8 +66,10 @@ class Landscape(Statement):
 
     def expected(self) -> str:
         """Training from the paper's scale ends at other minima, which few or short runs do not show."""
+        if (self.layers, self.dim, self.context) != (3, 5, 10):
+            return OPEN
         enough = self.starts // len(self.init_stds) >= DECIDE and self.iterations >= TRAINED
-        return "fails" if enough and (self.layers, self.dim, self.context) == (3, 5, 10) else OPEN
+        return "fails" if enough else "fails or undecided"
 
     @cached_property
     def random_starts(self) -> RandomStarts:

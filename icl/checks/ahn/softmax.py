@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from icl.checks.ahn.softmax_heads import excess
-from icl.checks.statement import OPEN, Measured, Sample, Statement, setting, sign
+from icl.checks.statement import OPEN, UNREFUTED, Measured, Sample, Statement, setting, sign
 from icl.errors import InputError, whole
 from icl.random import generator
 from icl.theory.ahn import softmax_bound
@@ -63,8 +63,9 @@ class Softmax(Statement):
         """Elsewhere the bound may be too low, and where n is far below d the claim is false."""
         if self.dim < softmax_bound.LEAST_DIM:
             return "undecided"
-        known = 3 < self.dim <= 10 and self.context >= 2 * self.dim and self.boxes >= 8000
-        return "holds" if known else OPEN
+        if not (3 < self.dim <= 10 and self.context >= 2 * self.dim):
+            return OPEN
+        return "holds" if self.boxes >= 8000 else UNREFUTED
 
     def measure(self, m: Measured) -> None:
         sizes = self.dim, self.context

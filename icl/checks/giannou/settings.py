@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from icl.checks.statement import OPEN, Statement, setting
+from icl.checks.statement import UNREFUTED, Statement, setting
 from icl.errors import whole
 from icl.theory.giannou.logistic import Logistic, Point, direction, draw
 from icl.theory.giannou.newton_step import inversion_steps
@@ -57,7 +57,7 @@ class NewtonSteps(LogisticProblem):
             whole("check.inversion", self.inversion, 1, 64)
 
     def expected(self) -> str:
-        return "holds" if self.inversion is None else OPEN
+        return "holds" if self.inversion is None else UNREFUTED
 
     @property
     def k(self) -> int:

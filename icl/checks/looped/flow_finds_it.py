@@ -12,7 +12,7 @@ import numpy as np
 from flint import fmpq
 
 from icl.checks.looped.settings import LOWER_FROM, Plane
-from icl.checks.statement import OPEN, Measured, setting
+from icl.checks.statement import UNREFUTED, Measured, setting
 from icl.theory.looped.descent import descend, plane_risk
 from icl.theory.looped.plane import at, coefficients
 from icl.theory.rationals import rational
@@ -38,7 +38,7 @@ class FlowFindsIt(Plane):
         """At two loops the gain is 1 % from n = 29 on; a large start is far from small weights."""
         first = 29 if self.layers == 2 else LOWER_FROM.get((2, self.layers), 10**18) + 1
         near = 1e-3 <= self.init_std <= 0.3 and self.steps_taken >= 1000
-        return "holds" if near and first <= self.context <= 1000 else OPEN
+        return "holds" if near and first <= self.context <= 1000 else UNREFUTED
 
     def measure(self, m: Measured) -> None:
         found, (_, scalar) = self.found(), self.steps.optimum

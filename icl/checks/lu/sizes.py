@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from flint import arb
 
-from icl.checks.statement import OPEN, QUANTILE, Measured, Sample, Statement, setting
+from icl.checks.statement import QUANTILE, UNREFUTED, Measured, Sample, Statement, setting
 from icl.progress import track
 from icl.random import generator
 
@@ -35,8 +35,8 @@ class Pretrained(Simulated):
     draws: int = setting(46, 10, 400, most=10**6, beyond="they take days")
 
     def expected(self) -> str:
-        """Return OPEN with fewer draws than by default: some intervals are too wide for a verdict."""
-        return "holds" if self.draws >= type(self).draws else OPEN
+        """With fewer draws than by default some intervals are too wide for a verdict."""
+        return "holds" if self.draws >= type(self).draws else UNREFUTED
 
 
 @dataclass

@@ -68,10 +68,6 @@ class CheckRequest:
     def settings(self) -> dict[str, Any]:
         return {k: v for k, v in self.node.items() if k != "_target_"} | {"weights": self.weights}
 
-    @property
-    def expected(self) -> str:
-        return self.asked if self.asked is not None else str(self.check.expected())
-
     @functools.cached_property
     def check(self) -> Any:
         """Construct the check, which validates its settings."""
@@ -88,7 +84,7 @@ class CheckRequest:
         if self.weights is None:
             return None
         given = given_weights.load(self.weights, self.judging)
-        return self.judge(given, self.settings, self.expected)
+        return self.judge(given, self.settings)
 
     @property
     def judging(self) -> Any:
@@ -97,12 +93,12 @@ class CheckRequest:
             raise InputError(f"check={self.id}: cannot be evaluated on given weights")
         return self.check
 
-    def judge(self, weights: Weights, settings: Mapping[str, Any], expected: str) -> Document:
+    def judge(self, weights: Weights, settings: Mapping[str, Any]) -> Document:
         """Compare weights with the point that the statement names."""
         from icl.checks.given import judge
 
         started = time.monotonic()
-        found = judge(self.judging, weights).document() | {"expected": expected, "tries": None}
+        found = judge(self.judging, weights).document() | {"expected": "holds", "tries": None}
         found["claim"] = getattr(self.check, "claim_of_weights", self.check.claim)
         found["law"] = {"dim": weights.law.dim, "context": list(weights.law.context_R)}
         return _document(self.id, self.check, settings, found, started)
@@ -117,7 +113,7 @@ class CheckRequest:
         """Judge the weights of a run."""
         expected = self.asked or "holds"
         settings = {"dim": weights.law.dim, "context": list(weights.law.context_R), "weights": "this run"}
-        document = self.judge(weights, settings, expected)
+        document = {**self.judge(weights, settings), "expected": expected}
         if self.scale == "smoke" and document["verdict"] != expected:
             note = "undecided: at smoke scale training is too short to decide; scale=laptop trains longer."
             document |= {"verdict": "undecided", "expected": "undecided"}
@@ -179,7 +175,7 @@ class CheckRequest:
                     torch.set_num_threads(1)
                 meanwhile.enter_context(listening(WorkItem("check", self.id), session.on_event))
                 found = self.of_weights or decided(
-                    self.id, self.check, self.settings, self.expected, self.tries, self.seed, named
+                    self.id, self.check, self.settings, self.tries, self.seed, named
                 )
         except Exception as error:
             if self.statement is None or isinstance(error, InputError):
@@ -298,27 +294,27 @@ def decided(
     name: str,
     statement: Statement,
     settings: Mapping[str, Any],
-    expected: str,
     tries: int | None,
     seed: int,
     typed: str,
 ) -> Document:
     """Decide a statement at its settings and at random ones, as many as it takes where `tries` is None.
     `typed` is what stands behind `icl check` for it."""
-    from icl.checks.statement import OPEN
+    from icl.checks.statement import OPEN, accepts
     from icl.checks.tries import command, tried
 
     started = time.monotonic()
     found = statement.decide().document()
     others = tried(statement, statement.tries if tries is None else tries, seed)
+    expected, verdict = statement.expected(), found["verdict"]
+    if expected == OPEN:
+        found["notes"].insert(0, "which verdict is true at these settings is not known beforehand")
+    expected = verdict if accepts(expected, verdict) else expected.partition(" or ")[0]
     counterexample = others["smallest_counterexample"]
     if counterexample is not None:
-        found["verdict"] = "fails"
+        found["verdict"], expected = "fails", "holds"
         alone = command(typed, counterexample)
         found["notes"].insert(0, f"fails at other settings: {alone}")
-    if expected == OPEN:
-        expected = found["verdict"]
-        found["notes"].insert(0, "which verdict is true at these settings is not known beforehand")
     found |= {"expected": expected, "tries": others}
     return _document(name, statement, settings, found, started)
 

@@ -46,6 +46,7 @@ ODD = [
     Odd("giannou/mask_floor", {"dim": 2, "context": 19, "layers": 1, "samples": 394, "seed": 175}),
     Odd("giannou/mask_floor", {"dim": 1, "context": 2, "layers": 1, "samples": 500}),
     Odd("giannou/mask_floor", {"dim": 3, "context": 4, "layers": 2, "samples": 500, "seed": 3}),
+    Odd("giannou/label_head", {"context": 6, "samples": 500, "seed": 2}, "undecided"),
     Odd("giannou/label_head", {"dim": 2, "context": 6, "samples": 500, "layers": 3}, "undecided"),
 ]
 MUTANTS = [
@@ -91,7 +92,7 @@ MUTANTS = [
     Mutant("giannou/mask_floor", "Sample.of(least_B)", "Sample.of(-least_B)", "undecided", {"layers": 1}),
     Mutant("giannou/mask_floor", "DEEPEST = 4", "DEEPEST = 1", "undecided", {"layers": 1}),
     Mutant("giannou/mask_floor", "X, w, own=False)", "X, w)", "undecided", {"layers": 1}),
-    Mutant("giannou/label_head", "plain_B - label_B", "label_B - 9 * plain_B", settings={"samples": 500}),
+    Mutant("giannou/label_head", "plain_B - label_B", "label_B - 9 * plain_B", "undecided", {"samples": 500}),
     Mutant("giannou/label_head", "turned_L22[:, 1, 1] *= -1", "", "undecided", {"samples": 500}),
     Mutant("giannou/proposition3_3", "inverse_share(H, E, mu)", "2 * inverse_share(H, E, mu)"),
     Mutant("giannou/proposition3_3", "-greatest(-gap", "greatest(-gap"),
