@@ -18,7 +18,7 @@ part() {
 
 part "ruff check" ruff check .
 part "ruff format" ruff format --check .
-part "mypy" mypy icl
+part "mypy" mypy
 
 # The test processes share the cores, so each computes with one thread, and there are two more than cores: some wait for
 # processes, for servers and for the disk. Who has nothing left takes from the others.

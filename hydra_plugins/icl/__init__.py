@@ -1,6 +1,7 @@
-"""Hydra finds plugins only under this name; the work is done in icl.jobs.execution.multirun.
+"""What icl adds to Hydra: validated jobs under `-m`, a launcher, a sweeper, configs of installed packages.
 
-Hydra imports it before it composes anything, and what `${by_scale:...}` in a config means is then known.
+Before it composes anything Hydra imports all but the modules whose names begin with `_`: what
+`${by_scale:...}` in a config means is then known, and nothing heavy is loaded.
 """
 
 from icl.resolver import register

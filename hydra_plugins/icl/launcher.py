@@ -16,7 +16,7 @@ class Vectorized(Launcher):
         """All that is needed was seen when the jobs were validated."""
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        from icl.jobs.execution.multirun import current
+        from hydra_plugins.icl._multirun import current
 
         values = current().run_vectorized(initial_job_idx, len(job_overrides), self.max_replicas)
         return [

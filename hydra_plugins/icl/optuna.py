@@ -8,10 +8,10 @@ command goes on where it was interrupted.
 """
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import IntervalSweep, Override
+from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
@@ -25,7 +25,7 @@ class Optuna(Sweeper):
         self,
         n_trials: int = 20,
         n_jobs: int = 1,
-        direction: str = "minimize",
+        direction: Literal["minimize", "maximize"] = "minimize",
         seed: int = 0,
         params: dict[str, str] | None = None,
     ) -> None:
@@ -33,20 +33,21 @@ class Optuna(Sweeper):
         self.params = params or {}
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        self.config, self.context = config, hydra_context
-        self.launcher = Plugins.instance().instantiate_launcher(hydra_context, task_function, config)
+        self.master, self.context = config, hydra_context
+        launcher = Plugins.instance().instantiate_launcher(hydra_context, task_function, config)
+        self.launch = launcher.launch
 
     def sweep(self, arguments: list[str]) -> None:
         try:
             import optuna
         except ImportError:
             raise Unavailable("hydra/sweeper=optuna: pip install 'icl-theory[optuna]'") from None
-        from icl.jobs.execution.multirun import current
+        from hydra_plugins.icl._multirun import current
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         given = [*(f"{key}={value}" for key, value in self.params.items()), *arguments]
         read = OverridesParser.create(self.context.config_loader).parse_overrides(given)
-        fixed = [one.input_line for one in read if not one.is_sweep_override()]
+        fixed = [str(one.input_line) for one in read if not one.is_sweep_override()]
         space = {str(one.key_or_group): distribution(one) for one in read if one.is_sweep_override()}
         if not space:
             raise InputError("hydra/sweeper=optuna: give a key several values or an interval(LOW,HIGH)")
@@ -57,8 +58,8 @@ class Optuna(Sweeper):
         for first in range(0, self.n_trials, self.n_jobs):
             trials = [study.ask(space) for _ in range(min(self.n_jobs, self.n_trials - first))]
             jobs = [[*fixed, *(f"{key}={value}" for key, value in trial.params.items())] for trial in trials]
-            current().add(jobs, self.config, loader)
-            for trial, returned in zip(trials, self.launcher.launch(jobs, first), strict=True):
+            current().add(jobs, self.master, loader)
+            for trial, returned in zip(trials, self.launch(jobs, first), strict=True):
                 value = float(returned.return_value)
                 if math.isnan(value):  # of a job that failed
                     study.tell(trial, state=optuna.trial.TrialState.FAIL)
@@ -72,8 +73,7 @@ def distribution(override: Override) -> Any:
 
     if override.is_discrete_sweep():
         return CategoricalDistribution(list(override.sweep_string_iterator()))
-    interval = override.value()
-    assert isinstance(interval, IntervalSweep)
+    interval: Any = override.value()
     is_whole = isinstance(interval.start, int) and isinstance(interval.end, int)
     kind = IntDistribution if is_whole else FloatDistribution
     return kind(interval.start, interval.end, log="log" in interval.tags)

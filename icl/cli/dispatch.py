@@ -19,6 +19,7 @@ from hydra.core.override_parser.types import Glob
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
+from hydra_plugins.icl import _multirun as multirun
 from icl.cli import show, sweep
 from icl.cli.display import Display
 from icl.cli.output import emit, stdout_kept_for_results
@@ -26,7 +27,7 @@ from icl.config import compose
 from icl.config.search_path import GROUP_OF, ConfigDirs, conf_dir
 from icl.config.session import COMMON, Session, keep_cache_in, parse_session
 from icl.errors import InputError, hydra_raises, suggest
-from icl.jobs.execution import multirun, run_many
+from icl.jobs.execution import run_many
 from icl.jobs.execution.interruption import workers_first
 from icl.jobs.exit_codes import INPUT, OK, exit_code
 from icl.jobs.requests.check import of_place

@@ -60,7 +60,6 @@ class StoredSweep:
     kind: str
     jobs: tuple[SweptJob, ...]
     metric: str | None = None  # that a search goes by
-    name: str = ""  # that the user gave it
 
     @property
     def outputs(self) -> Path:
@@ -68,8 +67,8 @@ class StoredSweep:
 
     def write(self) -> None:
         """Write the list of jobs, unless it is there."""
-        own = {"kind": self.kind, "metric": self.metric, "name": self.name}
-        plan = {"schema": layout.SCHEMA, **own, "jobs": [asdict(job) for job in self.jobs]}
+        own = {"kind": self.kind, "metric": self.metric, "jobs": [asdict(job) for job in self.jobs]}
+        plan = {"schema": layout.SCHEMA, **own}
         atomic.write_once(self.outputs, self.folder / PLAN, documents.sealed(redact(plan)))
 
     def outcome(self, job: SweptJob) -> Outcome:
@@ -178,7 +177,7 @@ def read_sweep(path: str | Path) -> StoredSweep:
             SweptJob(tuple(job["overrides"]), job["id"], job["fingerprint"], tuple(job["seeds"]))
             for job in plan["jobs"]
         ]
-        return StoredSweep(folder, plan["kind"], tuple(jobs), plan["metric"], plan["name"])
+        return StoredSweep(folder, plan["kind"], tuple(jobs), plan["metric"])
     except (KeyError, TypeError) as error:
         raise InputError(f"sweep={path}: its {PLAN} is damaged") from error
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import icl as package
-from icl.jobs.execution import vectorized
+from hydra_plugins.icl import _vectorized as vectorized
 from icl.training import run
 from icl.training.settings import TrainerConfig
 from tests.commands import DIVERGES, Run, table_of

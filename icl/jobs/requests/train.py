@@ -42,9 +42,8 @@ if TYPE_CHECKING:
 
 SCIENCE = ("task", "model", "optimizer", "train")
 _NO_SCIENCE = ("log_every",)  # no number of a run depends on it
-_OF_SWEEPS = ("optimized_metric", "sweep")
-OWN = (*SCIENCE, "trainer", "callbacks", "name", "seeds", "seed", "checks", *_OF_SWEEPS)
-_NOT_STORED = ("format", "force", "stale", "paths", *_OF_SWEEPS)
+OWN = (*SCIENCE, "trainer", "callbacks", "name", "seeds", "seed", "checks", "optimized_metric")
+_NOT_STORED = ("format", "force", "stale", "paths", "optimized_metric")
 # Those of icl, so that none is imported to know what a run is.
 TRAINING_CALLBACKS = ("Curriculum", "EarlyStopping", "Growth")
 _NOT_COMPARED = ("logger", "checks")  # validated in the request itself

@@ -51,9 +51,7 @@ def sweep_status(stored: StoredSweep) -> Document:
 
 
 def title(stored: StoredSweep) -> str:
-    """Return the sweep's name: what the user called it, or else what is swept."""
-    if stored.name:
-        return stored.name
+    """Return the sweep's name: what is swept."""
     ids = ", ".join(dict.fromkeys(job.id for job in stored.jobs if job.id))
     keys = " x ".join(short_keys(stored.keys).values()) or "seed"
     return f"{ids} over {keys}" if ids and len(stored.jobs) > 1 else ids or stored.kind

@@ -41,12 +41,10 @@ from icl.jobs.stored.sweep_status import log_sweep, sweep_document, title
 from icl.loggers.names import grouped
 from icl.redact import redact
 from icl.runs import atomic
-from icl.runs.documents import read_record
 from icl.runs.fingerprint import fingerprint, has_no_effect
-from icl.runs.sweeps import PLAN, STATES, SWEEPS, Outcome, StoredSweep, SweptJob, metrics_of
+from icl.runs.sweeps import STATES, SWEEPS, Outcome, StoredSweep, SweptJob, metrics_of
 
 _NOTE = "job-{}.txt"  # in the sweep's folder, while it runs: the error of a job
-LONGEST_NAME = 100  # of a sweep, in characters
 
 
 class Job(NamedTuple):
@@ -79,7 +77,6 @@ class Sweep:
     jobs: list[Job] = field(default_factory=list)
     folder: Path = Path()
     form: str = "text"
-    name: str = ""
     launcher: str = "basic"
     is_search: bool = False
     on_start: Callable[[], Any] = lambda: None  # where it is known to be a multirun
@@ -88,7 +85,7 @@ class Sweep:
     @property
     def stored(self) -> StoredSweep:
         jobs = tuple(job.swept for job in self.jobs)
-        return StoredSweep(self.folder, self.shared.kind, jobs, self.shared.metric, self.name)
+        return StoredSweep(self.folder, self.shared.kind, jobs, self.shared.metric)
 
     def prepare(self, config: DictConfig, loader: ConfigLoader) -> None:
         """Validate all jobs of a grid. An InputError writes nothing."""
@@ -126,12 +123,6 @@ class Sweep:
             own = [one for one in typed if not has_no_effect(one.lstrip("+~").partition("=")[0])]
             about = {"sweeper": OmegaConf.to_container(hydra.sweeper), "overrides": sorted(own)}
         self.folder = session.outputs / SWEEPS / fingerprint(about)
-        name = (master.settings.get("sweep") or {}).get("name") or ""
-        if not isinstance(name, str) or len(name) > LONGEST_NAME or redact(name) != name:
-            raise InputError(
-                f"sweep.name: must be a text of at most {LONGEST_NAME} characters, without a secret"
-            )
-        self.name = name.strip() or (read_record(self.folder / PLAN) or {}).get("name", "")
         self.shared.folder, self.shared.group = self.folder, grouped(title(self.stored), self.folder.name)
         with read_write(hydra.sweep):
             hydra.sweep.dir = str(self.folder)
@@ -166,7 +157,7 @@ class Sweep:
     def run_vectorized(self, first: int, count: int, max_replicas: int | None) -> list[float | None]:
         """Run validated jobs, training those as one ensemble that can be, and return what a sweeper
         optimizes."""
-        from icl.jobs.execution.vectorized import train_together
+        from hydra_plugins.icl._vectorized import train_together
 
         jobs = self.jobs[first : first + count]
         session = replace(jobs[0].session, group=self.shared.group)
