@@ -1,13 +1,11 @@
 """Show progress: one bar on a terminal, plain lines on stderr elsewhere."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
@@ -38,7 +36,7 @@ class Display:
         self._status, self._ended, self._started = status, threading.Event(), time.monotonic()
         self._thread = threading.Thread(target=self._keep_telling, daemon=True)
 
-    def __enter__(self) -> Display:
+    def __enter__(self) -> Self:
         self._entered.enter_context(self._bar)
         self._thread.start()
         return self

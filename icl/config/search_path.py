@@ -6,8 +6,6 @@
 The folder mylab/conf then counts beside ours. Nothing heavy is imported, so that `icl list` stays fast.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib
@@ -18,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from icl.errors import InputError, nearest, one_line, suggest
 
@@ -86,7 +84,7 @@ class ConfigDirs:
     installed: tuple[Path, ...] = ()
 
     @classmethod
-    def of(cls, folder: str | PathLike[str] | None) -> ConfigDirs:
+    def of(cls, folder: str | PathLike[str] | None) -> Self:
         """Return the config folders, with those of installed packages."""
         found = tuple(confs_of_packages())
         if folder is None:

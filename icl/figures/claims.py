@@ -6,8 +6,8 @@ bound that is stated, and are no numbers of a check (icl.checks.statement).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Self, SupportsFloat
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from icl.errors import one_of
+from icl.text import brief
 from icl.verdicts import KINDS, VERDICTS, decide, joint
 
 _OPPOSITE = {"holds": "fails", "fails": "holds", "undecided": "undecided"}
@@ -50,6 +51,28 @@ class Claim:
         one_of("at_paper", self.at_paper, ("", *VERDICTS))
         if self.verdict != "undecided":
             one_of("kind", self.kind, list(KINDS))
+
+    def document(self, scale: str, other: Mapping[str, Any], remark: str) -> dict[str, Any]:
+        """Return the claim's document. One about trained weights is undecided at smoke scale, and at `other`
+        settings than the paper's, or with fewer steps, as `remark` says, where they do not confirm it."""
+        document = asdict(self)
+        trained, reason, at_paper = (document.pop(key) for key in ("trained", "reason", "at_paper"))
+        if scale == "paper" and at_paper:
+            document["expected"] = at_paper
+        if trained and scale == "smoke":
+            reason = reason or "training at scale=smoke is too short to decide it"
+        elif trained and remark:
+            document["remarks"] = [*document["remarks"], remark]
+            if document["verdict"] != "holds":
+                reason = reason or "training with fewer steps than the paper's can only confirm it"
+        elif trained and other and document["verdict"] != document["expected"]:
+            given = ", ".join(f"{key}={brief(value)}" for key, value in other.items())
+            reason = (
+                reason or f"it is about training at other settings than {given}, which can only confirm it"
+            )
+        if reason:
+            document |= {"verdict": "undecided", "expected": "undecided", "reason": reason}
+        return document
 
     @classmethod
     def of(cls, claim: str, measured: Any, decided: Decision, **more: Any) -> Self:

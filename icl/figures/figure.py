@@ -13,7 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Picture
 
 from icl.figures.arrays import Records
-from icl.figures.style import PANEL, rc
+from icl.figures.style import PANEL, mark, rc
 from icl.look import current
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class Figure(ABC):
     """A figure: its settings are what its class is built with."""
 
     caption = ""  # that of the config, if it has one
+    remark = ""  # beside the picture, where it was trained with fewer steps than the paper's
     layout = Layout()
 
     @abstractmethod
@@ -100,4 +101,6 @@ class Figure(ABC):
         figure, by_panel = self.layout_of(records).create()
         with rc_context(rc()):
             self.draw(by_panel, records)
+        if self.remark:
+            mark(figure, self.remark)
         return figure

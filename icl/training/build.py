@@ -14,7 +14,8 @@ from icl.config.objects import instantiate, target_class
 from icl.errors import InputError, nearest
 from icl.models import Transformer
 from icl.tasks.law import Law
-from icl.training.hooks import in_order
+from icl.training.estimators import make_estimator
+from icl.training.hooks import RunCallback, in_order
 from icl.training.load import law_and_model
 from icl.training.optimizers import OptimizerSpec
 from icl.training.settings import RunComponents, TrainerConfig, make_trainer
@@ -39,6 +40,25 @@ def build_parts(config: Mapping[str, Any], built: tuple[Law, Transformer] | None
         trainer=build_trainer_settings(config["trainer"]),
         callbacks=build_callbacks(config["callbacks"]),
     )
+
+
+def validate(parts: RunComponents, seeds: Sequence[int], processes: int) -> None:
+    """Validate combinations: options per seed, estimator and model, clip and optimizer."""
+    law, model, optimizer, train = parts.law, parts.model, parts.optimizer, parts.train
+    replicas = len(seeds)
+    torch.empty(replicas, law.dim, train.batch or 0)  # at least, of a set of prompts
+    optimizer.per_replica(replicas)
+    if train.clip_for(replicas) is not None and optimizer.needs_per_replica_step:
+        raise InputError("train.clip: must be null with L-BFGS, whose line search needs the true gradient")
+    estimator = make_estimator(train.estimator, model, law)
+    train.validate_for_processes(estimator.reliability_names, processes)
+    if processes > 1 and optimizer.needs_per_replica_step:
+        raise InputError("optimizer: L-BFGS searches along one process's loss; set trainer.devices=1")
+    train.maps(model, law)
+    for callback in parts.callbacks:
+        if isinstance(callback, RunCallback):
+            callback.validate_run(parts, replicas)
+    model.parametrization.initialise(seeds)
 
 
 def build_trainer_settings(node: Mapping[str, Any]) -> TrainerConfig:

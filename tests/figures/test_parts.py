@@ -11,7 +11,6 @@ from icl.figures import arrays, style
 from icl.figures.claims import Claim
 from icl.figures.figure import Figure, Layout
 from icl.figures.style import BLUE
-from icl.jobs.requests.figure import _claim_document
 from icl.look import Look, drawn_as
 from icl.runs.record import RunRecord
 
@@ -44,7 +43,7 @@ def test_a_claim_is_one_of_three_verdicts_and_says_what_decides_it(wrong):
     ],
 )
 def test_what_is_expected_of_a_claim_depends_on_the_training(scale, other, made, wanted):
-    found = _claim_document(made, scale, other)
+    found = made.document(scale, other, "")
     assert (found["verdict"], found["expected"], "reason" in found) == wanted
 
 

@@ -1,7 +1,5 @@
 """SIGINT and SIGTERM where jobs have processes of their own, and the end of the time of a submitit job."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Memory: how much there is, and what does not fit."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -3,8 +3,6 @@
 A worker of joblib has one thread. If one dies, only its own request fails.
 """
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

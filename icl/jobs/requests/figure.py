@@ -15,7 +15,7 @@ import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -69,7 +69,7 @@ class FigureRequest:
     @functools.cached_property
     def figure(self) -> Figure:
         figure: Figure = instantiate("figure", self.settings)
-        figure.caption = self.caption or figure.caption
+        figure.caption, figure.remark = self.caption or figure.caption, _remark(self.fewer)
         return figure
 
     @functools.cached_property
@@ -213,36 +213,21 @@ class FigureRequest:
         from icl.figures.files import render, write
 
         words = [self.id.rpartition("/")[2], "from" if self.source else "", look]
-        return write(folder / "-".join(filter(None, words)), render(lambda: self._picture(records), formats))
-
-    def _picture(self, records: Mapping[str, RunRecord]) -> Picture:
-        from icl.figures.style import mark
-
-        figure = self.figure.picture(records)
-        if self.fewer:
-            mark(figure, self._shortened)
-        return figure
-
-    @property
-    def _shortened(self) -> str:
-        """Say what is less than the paper's, a sentence; "" where nothing is."""
-        pairs = [
-            f"{key}={own:,} instead of {paper:,}" if paper else f"{key}={own:,}"
-            for key, (own, paper) in self.fewer.items()
-        ]
-        return f"Trained with fewer steps than the paper's: {', '.join(pairs)}." if pairs else ""
+        return write(
+            folder / "-".join(filter(None, words)), render(lambda: self.figure.picture(records), formats)
+        )
 
     def draw(self, session: Session) -> Picture:
         """Draw the figure from its arrays, which are there, without writing it."""
         records = self._stored(*self._kept(self.source or session.outputs))
         with drawn_as(self.look):
-            return self._picture(records)
+            return self.figure.picture(records)
 
     def claims(self, records: Mapping[str, RunRecord]) -> list[Document]:
         """Measure the claims on these records."""
         other = {key: value for key, value in self.changed.items() if "seeds" not in key}
         claims = self.figure.claims(records)
-        return [_claim_document(claim, self.scale, other, self._shortened) for claim in claims]
+        return [claim.document(self.scale, other, self.figure.remark) for claim in claims]
 
     def _draw(self, records: Mapping[str, RunRecord], folder: Path, started: float) -> Document:
         """Measure and draw the figure as shipped, in the formats asked for and as the PNG that pages show."""
@@ -257,7 +242,7 @@ class FigureRequest:
             "settings": self.settings,
             "fewer": self.fewer,
             "typed": [f"figure={self.id}", *(f"{key}={literal(v)}" for key, v in self.changed.items())],
-            "caption": self.figure.caption_of(seen) + (f" {self._shortened}" if self.fewer else ""),
+            "caption": f"{self.figure.caption_of(seen)} {self.figure.remark}".rstrip(),
             "drawn_from": [arrays.source(name, record) for name, record in records.items()],
         }
         files = self._draw_files(seen, folder, {"png", *self.look.formats})
@@ -302,6 +287,15 @@ def _fewer_steps(changed: Mapping[str, Any], shipped: Mapping[str, Any]) -> dict
     steps = {key: own for key, own in changed.items() if key.endswith("steps") and isinstance(own, int)}
     less = {key: own for key, own in steps.items() if shipped.get(key) is None or own < shipped[key]}
     return {key.rpartition(".")[2]: [own, shipped.get(key)] for key, own in less.items()}
+
+
+def _remark(fewer: Mapping[str, list[int | None]]) -> str:
+    """Say what is less than the paper's, a sentence; "" where nothing is."""
+    pairs = [
+        f"{key}={own:,} instead of {paper:,}" if paper else f"{key}={own:,}"
+        for key, (own, paper) in fewer.items()
+    ]
+    return f"Trained with fewer steps than the paper's: {', '.join(pairs)}." if pairs else ""
 
 
 class FigureRunner:
@@ -352,27 +346,6 @@ class FigureRunner:
 
     def info(self, line: str) -> None:
         self.session.info(line)
-
-
-def _claim_document(claim: Any, scale: str, other: Mapping[str, Any], shortened: str = "") -> Document:
-    """Return the claim; one about trained weights is undecided at smoke scale, and at `other` settings than
-    the paper's, or with fewer steps, where they do not confirm it."""
-    document = asdict(claim)
-    trained, reason, at_paper = (document.pop(key, "") for key in ("trained", "reason", "at_paper"))
-    if scale == "paper" and at_paper:
-        document["expected"] = at_paper
-    if trained and scale == "smoke":
-        reason = reason or "training at scale=smoke is too short to decide it"
-    elif trained and shortened:
-        document["remarks"] = [*document["remarks"], shortened]
-        if document["verdict"] != "holds":
-            reason = reason or "training with fewer steps than the paper's can only confirm it"
-    elif trained and other and document["verdict"] != document["expected"]:
-        given = ", ".join(f"{key}={brief(value)}" for key, value in other.items())
-        reason = reason or f"it is about training at other settings than {given}, which can only confirm it"
-    if reason:
-        document |= {"verdict": "undecided", "expected": "undecided", "reason": reason}
-    return document
 
 
 def with_current_paths(document: Mapping[str, Any], folder: Path, outputs: Path) -> Document:

@@ -1,7 +1,5 @@
 """Parse a composed config into a typed request: a training run, a check or a figure."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ their record is filed under. `lookup` finds what is stored for these very settin
 `validate` builds the parts, which refuse what is impossible; `execute` does what is left to do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

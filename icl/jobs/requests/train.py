@@ -195,37 +195,12 @@ class TrainRequest:
             from icl.training.load import law_and_model
 
             built = law_and_model(self.config["task"], self.config["model"], self.seeds)
-            from icl.training.build import build_parts  # Lightning: ten seconds on a cold machine
+            from icl.training.build import build_parts, validate  # Lightning: ten seconds on a cold machine
 
             parts = build_parts(self.config, built)
-            self._validate_combination(parts)
+            validate(parts, self.seeds, self.processes)
+            validate_weight_checks(self.weight_checks, parts.model, parts.law)
         return parts
-
-    def _validate_combination(self, parts: RunComponents) -> None:
-        """Validate combinations: options per seed, estimator and model, clip and optimizer."""
-        import torch
-
-        from icl.training.estimators import make_estimator
-        from icl.training.hooks import RunCallback
-
-        law, model, optimizer, train = parts.law, parts.model, parts.optimizer, parts.train
-        replicas = len(self.seeds)
-        torch.empty(replicas, law.dim, train.batch or 0)  # at least, of a set of prompts
-        optimizer.per_replica(replicas)
-        if train.clip_for(replicas) is not None and optimizer.needs_per_replica_step:
-            raise InputError(
-                "train.clip: must be null with L-BFGS, whose line search needs the true gradient"
-            )
-        estimator = make_estimator(train.estimator, model, law)
-        train.validate_for_processes(estimator.reliability_names, self.processes)
-        if self.processes > 1 and optimizer.needs_per_replica_step:
-            raise InputError("optimizer: L-BFGS searches along one process's loss; set trainer.devices=1")
-        train.maps(model, law)
-        for callback in parts.callbacks:
-            if isinstance(callback, RunCallback):
-                callback.validate_run(parts, replicas)
-        model.parametrization.initialise(self.seeds)
-        validate_weight_checks(self.weight_checks, model, law)
 
     def _stored(self, session: Session) -> RunRecord | None:
         """Return the finished record of this very config, made by whatever code."""

@@ -1,7 +1,5 @@
 """The catalog of checks, experiments and figures, from the headers of the configs, without Hydra."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The page of what is stored at one scale. Nothing is measured or drawn, and no check is imported."""
 
-from __future__ import annotations
-
 import datetime
 import shlex
 import time

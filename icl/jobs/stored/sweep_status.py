@@ -1,7 +1,5 @@
 """Status and results of a sweep, from the records of its jobs: `icl sweep sweep=PATH`."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections import Counter
