@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 BOTTOM = {
     "errors", "random", "resolver", "verdicts", "metrics", "text", "digests", "progress", "stats",
-    "kernel", "redact", "look",
+    "kernel", "redact",
 }  # importable by all but theory  # fmt: skip
 LAYERS = {
     "theory": {"theory"},
@@ -27,7 +27,7 @@ LAYERS = {
     "progress": {"progress"},
     "stats": {"stats"},
     "metrics": {"metrics", "errors"},
-    "look": {"look", "errors"},
+    "catalog": {"catalog", "config", "loggers", "runs"} | BOTTOM,
     "kernel": {"kernel"},
     "redact": {"redact"},
     "runs": {"runs"} | BOTTOM,
@@ -50,7 +50,7 @@ LAYERS = {
     "notebook": {"notebook", "report"} | BOTTOM,
     "report": {"report", "runs"} | BOTTOM,
     "config": {"config"} | BOTTOM,
-    "jobs": {"jobs", "report", "loggers", "config", "runs"} | BOTTOM,
+    "jobs": {"jobs", "catalog", "figures", "report", "loggers", "config", "runs"} | BOTTOM,
 }  # fmt: skip
 EXACT = {
     "icl.theory.one_layer",

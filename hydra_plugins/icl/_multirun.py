@@ -29,6 +29,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, read_write
 
+from hydra_plugins.icl._wandb import log_sweep
 from icl.config.compose import Composed, compose_options_once, resolve, resolve_in_job
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session, keep_cache_in, parse_session
@@ -37,7 +38,7 @@ from icl.jobs.execution.interruption import in_worker
 from icl.jobs.exit_codes import FAILED, exit_code
 from icl.jobs.requests.parse import OWN, parse
 from icl.jobs.requests.request import Document, Request, lookup_or_validate, run_request
-from icl.jobs.stored.sweep_status import log_sweep, sweep_document, title
+from icl.jobs.stored.sweep_status import sweep_document, title
 from icl.loggers.names import grouped
 from icl.redact import redact
 from icl.runs import atomic

@@ -11,7 +11,7 @@ from icl.jobs.exit_codes import OK
 
 
 def command(args: Sequence[str]) -> int:
-    from icl.jobs.stored import catalog
+    from icl import catalog
     from icl.loggers.dashboard import CHARTS, Dashboard
     from icl.loggers.wandb_run import default_entity
     from icl.runs import atomic

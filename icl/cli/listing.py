@@ -7,11 +7,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from icl.catalog import listing
 from icl.cli.output import emit
 from icl.cli.quick import Arguments, read_arguments
 from icl.errors import InputError, nearest
 from icl.jobs.exit_codes import OK
-from icl.jobs.stored.catalog import listing
 from icl.verdicts import SIGNS, joint_sign, short, totals
 
 LEGEND = f"""{"   ".join(f"{mark} {meaning}" for meaning, mark in SIGNS.items())}

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from icl.look import FORMATS
+from icl.figures.look import FORMATS
 from icl.metrics import MEANINGS, kind_of, of_one_matrix
 from icl.text import brief, inequality, measurement, numbers, relation
 from icl.verdicts import KINDS, VERDICTS, error_of, outcome, short, totals, word

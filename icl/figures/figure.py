@@ -13,8 +13,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Picture
 
 from icl.figures.arrays import Records
+from icl.figures.look import current
 from icl.figures.style import PANEL, mark, rc
-from icl.look import current
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

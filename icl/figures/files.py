@@ -9,8 +9,8 @@ from typing import Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from icl.figures.look import FORMATS
 from icl.figures.style import rc
-from icl.look import FORMATS
 from icl.runs.atomic import write_bytes
 
 # Without dates, so that the same picture is the same file.

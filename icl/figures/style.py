@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 from numpy.typing import ArrayLike
 
-from icl.look import current
+from icl.figures.look import current
 
 # Okabe and Ito's palette, told apart with any colour vision.
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (

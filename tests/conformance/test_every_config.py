@@ -11,7 +11,7 @@ import pytest
 
 from icl.config.objects import instantiate
 from icl.errors import InputError
-from icl.look import KEYS
+from icl.figures.look import KEYS
 from icl.resolver import SCALES
 from tests.conformance.configs import (
     NOT_THE_CLASS_OWN,

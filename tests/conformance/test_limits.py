@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from icl.errors import InputError
-from icl.look import KEYS
+from icl.figures.look import KEYS
 from tests.conformance.configs import Config, class_of
 
 Changes = list[dict[str, Any]]

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from icl.catalog import entries
 from icl.config.search_path import ConfigDirs
-from icl.jobs.stored.catalog import entries
 from icl.verdicts import VERDICTS
 from scripts.render import NUMBER, ROOT, records
 

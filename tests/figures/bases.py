@@ -16,8 +16,8 @@ from icl.config.objects import instantiate
 from icl.figures.ahn import losses
 from icl.figures.arrays import unpack
 from icl.figures.figure import Figure, Records
+from icl.figures.look import KEYS
 from icl.jobs.requests.figure import FigureRequest
-from icl.look import KEYS
 from tests.conformance.configs import Config
 from tests.records import FakeRunner, mark, record
 

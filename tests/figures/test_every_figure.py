@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from icl.look import Look, drawn_as
+from icl.figures.look import Look, drawn_as
 from tests.conformance.configs import configs
 from tests.drawn import faults, widths
 from tests.figures.bases import STORED, base, built, rounded, stored

@@ -10,8 +10,8 @@ from icl.errors import InputError
 from icl.figures import arrays, style
 from icl.figures.claims import Claim
 from icl.figures.figure import Figure, Layout
+from icl.figures.look import Look, drawn_as
 from icl.figures.style import BLUE
-from icl.look import Look, drawn_as
 from icl.runs.record import RunRecord
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from icl.catalog import RECORDS, listing, stored
 from icl.config.search_path import ConfigDirs
-from icl.jobs.stored.catalog import RECORDS, listing, stored
 from tests.records import write_sealed as write
 
 CHECK, EXPERIMENT, FIGURE = RECORDS

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from icl.catalog import CatalogEntry, entry_of, entry_of_statement
 from icl.config.compose import Composed, compose
 from icl.config.objects import instantiate, target_of
 from icl.config.session import Session
@@ -24,7 +25,6 @@ from icl.digests import sha256_of
 from icl.errors import InputError, one_of, whole
 from icl.jobs.requests import given_weights
 from icl.jobs.requests.request import Document, StoredResult
-from icl.jobs.stored.catalog import CatalogEntry, entry_of, entry_of_statement
 from icl.loggers.documents import log_document, verdict_row
 from icl.loggers.names import JUDGED
 from icl.progress import WorkItem, listening

@@ -25,10 +25,10 @@ from icl.config.session import Session, parse_session
 from icl.config.values import by_content, flatten, literal
 from icl.digests import file_digest
 from icl.errors import InputError
+from icl.figures.look import KEYS, Look, drawn_as
 from icl.jobs.requests import train
 from icl.jobs.requests.request import Document, StoredResult, run_request
 from icl.loggers.documents import log_document
-from icl.look import KEYS, Look, drawn_as
 from icl.progress import WorkItem, listening
 from icl.runs import layout
 from icl.runs.atomic import with_room, write_bytes

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from icl import catalog
 from icl.config.compose import Composed, compose
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session, parse_session
@@ -17,7 +18,6 @@ from icl.errors import InputError, one_line, one_of
 from icl.jobs.requests.figure import with_current_paths
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Document, StoredResult
-from icl.jobs.stored import catalog
 from icl.report.content import Paper, ReportContent, ReportEntry, paper_of
 from icl.runs import atomic, layout
 from icl.runs.code import current_digest
