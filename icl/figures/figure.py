@@ -101,6 +101,6 @@ class Figure(ABC):
         figure, by_panel = self.layout_of(records).create()
         with rc_context(rc()):
             self.draw(by_panel, records)
-        if self.remark:
-            mark(figure, self.remark)
+            if self.remark:
+                mark(figure, self.remark)
         return figure
