@@ -8,10 +8,27 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from icl.checks.statement import Range, Statement, accepts, ranges
+from icl.checks.statement import OPEN, Range, Statement, accepts, ranges
 from icl.errors import InputError
 
 Settings = dict[str, Any]
+
+
+def decided(statement: Statement, tries: int | None, seed: int, typed: str) -> dict[str, Any]:
+    """Decide a statement at its settings and at random ones, as many as it takes where `tries` is None.
+    `typed` is what stands behind `icl check` for it."""
+    found = statement.decide().document()
+    others = tried(statement, statement.tries if tries is None else tries, seed)
+    expected, verdict = statement.expected(), found["verdict"]
+    if expected == OPEN:
+        found["notes"].insert(0, "which verdict is true at these settings is not known beforehand")
+    expected = verdict if accepts(expected, verdict) else expected.partition(" or ")[0]
+    counterexample = others["smallest_counterexample"]
+    if counterexample is not None:
+        found["verdict"], expected = "fails", "holds"
+        alone = command(typed, counterexample)
+        found["notes"].insert(0, f"fails at other settings: {alone}")
+    return found | {"expected": expected, "tries": others}
 
 
 def random_settings(statement: Statement, tries: int, seed: int) -> Iterator[Statement]:

@@ -81,21 +81,16 @@ class ConfigDirs:
     several have an option of one name, the first does."""
 
     user: Path | None = None
-    installed: tuple[Path, ...] = ()
 
     @classmethod
     def of(cls, folder: str | PathLike[str] | None) -> Self:
-        """Return the config folders, with those of installed packages."""
-        found = tuple(confs_of_packages())
-        if folder is None:
-            return cls(None, found)
-        if not Path(folder).is_dir():
+        if folder is not None and not Path(folder).is_dir():
             raise InputError(f"--config-dir {folder}: no such folder")
-        return cls(Path(folder).absolute(), found)
+        return cls(None if folder is None else Path(folder).absolute())
 
-    @property
+    @functools.cached_property
     def folders(self) -> list[Path]:
-        return [conf_dir(), *self.installed, *([] if self.user is None else [self.user])]
+        return [conf_dir(), *confs_of_packages(), *filter(None, [self.user])]
 
     @property
     def groups(self) -> set[str]:

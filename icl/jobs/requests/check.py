@@ -167,16 +167,13 @@ class CheckRequest:
 
     def measure(self, session: Session) -> Document:
         """Measure, without storing the result."""
-        named = self.place or self.id
         try:
             with contextlib.ExitStack() as meanwhile:
                 if (torch := sys.modules.get("torch")) is not None:  # one thread: matrices are small
                     meanwhile.callback(torch.set_num_threads, torch.get_num_threads())
                     torch.set_num_threads(1)
                 meanwhile.enter_context(listening(WorkItem("check", self.id), session.on_event))
-                found = self.of_weights or decided(
-                    self.id, self.check, self.settings, self.tries, self.seed, named
-                )
+                found = self.of_weights or self._decided()
         except Exception as error:
             if self.statement is None or isinstance(error, InputError):
                 raise
@@ -185,6 +182,13 @@ class CheckRequest:
             where = f"{self.place}{line_of(error, Path(self.place))}, {type(self.statement).__name__}"
             raise InputError(f"{where}: {type(error).__name__}: {error}") from error
         return self._presented({**found, "typed": [self.place or f"check={self.id}", *self.typed]}, None)
+
+    def _decided(self) -> Document:
+        from icl.checks.tries import decided
+
+        started = time.monotonic()
+        found = decided(self.check, self.tries, self.seed, self.place or self.id)
+        return _document(self.id, self.check, self.settings, found, started)
 
     def _document(self, stored: Mapping[str, Any], session: Session, *, cached: bool) -> Document:
         expected = self.asked or stored["expected"]
@@ -288,35 +292,6 @@ def validate_weight_checks(checks: Sequence[CheckRequest], model: Any, law: Any)
         first = {name: 0 * matrix[:1] for name, matrix in weights.matrices.items()}
         for check in checks:
             check.evaluate(replace(weights, matrices=first, law=law.replica(0)))
-
-
-def decided(
-    name: str,
-    statement: Statement,
-    settings: Mapping[str, Any],
-    tries: int | None,
-    seed: int,
-    typed: str,
-) -> Document:
-    """Decide a statement at its settings and at random ones, as many as it takes where `tries` is None.
-    `typed` is what stands behind `icl check` for it."""
-    from icl.checks.statement import OPEN, accepts
-    from icl.checks.tries import command, tried
-
-    started = time.monotonic()
-    found = statement.decide().document()
-    others = tried(statement, statement.tries if tries is None else tries, seed)
-    expected, verdict = statement.expected(), found["verdict"]
-    if expected == OPEN:
-        found["notes"].insert(0, "which verdict is true at these settings is not known beforehand")
-    expected = verdict if accepts(expected, verdict) else expected.partition(" or ")[0]
-    counterexample = others["smallest_counterexample"]
-    if counterexample is not None:
-        found["verdict"], expected = "fails", "holds"
-        alone = command(typed, counterexample)
-        found["notes"].insert(0, f"fails at other settings: {alone}")
-    found |= {"expected": expected, "tries": others}
-    return _document(name, statement, settings, found, started)
 
 
 def _document(
