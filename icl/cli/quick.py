@@ -32,7 +32,7 @@ def read_arguments(args: Sequence[str], **own: str) -> Arguments:
         else:
             others.append(arg)
     one_of("format", settings["format"], ("text", "json"))
-    for key in settings.keys() & {"all", "yes", "save"}:
+    for key in settings.keys() & {"yes", "save"}:
         one_of(key, settings[key], ("true", "false"))
     configs = ConfigDirs.of(folder)
     outputs = Path(settings["paths.outputs"] or configs.default_outputs()).expanduser().absolute()

@@ -13,7 +13,7 @@ from icl.text import brief
 
 
 def command(args: Sequence[str]) -> int:
-    asked = read_arguments(args, all="false", sort="", limit="")
+    asked = read_arguments(args, sort="", limit="")
     conditions = [arg for arg in asked.others if re.match("[^=]*[<>]", arg)]
     given = [arg.partition("=") for arg in asked.others if arg not in conditions]
     for key, sign, _ in given:
@@ -24,12 +24,12 @@ def command(args: Sequence[str]) -> int:
         raise InputError(f"limit={own['limit']}: must be a whole number")
     most, chosen = int(own["limit"]) if own["limit"] else None, bool(filters or conditions)
     found = list_runs(asked.outputs, filters, conditions=conditions, sort=own["sort"] or None)
-    shown = [run for run in found if chosen or own["all"] == "true" or not run.run.get("figure")]
+    shown = [run for run in found if chosen or not run.run.get("figure")]
 
     def show() -> None:
         _show(shown[:most], asked.outputs, own["sort"])
         if len(found) > len(shown):
-            print(f"and {len(found) - len(shown)} that figures made for themselves (all=true lists them)")
+            print(f"and {len(found) - len(shown)} that figures made for themselves (status=done lists them)")
 
     emit({"runs": [run.document() for run in shown[:most]]}, show, own["format"])
     return OK if shown or not chosen else UNEXPECTED

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from icl.checks.files import statements_of
-from icl.jobs.requests.check import decided
+from icl.checks.tries import decided
 
 FILES = sorted((Path(__file__).parent / "own").glob("*.py"))
 STATEMENTS = {cls.__name__: (path, cls) for path in FILES for cls in statements_of(path)}
@@ -32,7 +32,7 @@ def test_there_are_24_of_twenty_lines_at_most():
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_statement_is_decided_right(name):
     path, cls = STATEMENTS[name]
-    found = decided(name, cls(), {}, 4, 0, str(path))
+    found = decided(cls(), 4, 0, str(path))
     assert found["verdict"] == ("fails" if name in FALSE else "holds") and found["control"]["rejected"]
     assert found["tries"]["smallest_counterexample"] == FALSE.get(name)
     assert found["tries"]["undecided"] == 0

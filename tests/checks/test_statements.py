@@ -11,9 +11,8 @@ from flint import arb
 from icl.checks.index import PATH, written
 from icl.checks.lu.sizes import Means, compare
 from icl.checks.statement import OPEN, UNREFUTED, Measured, Statement, accepts, setting
-from icl.checks.tries import command, random_settings, tried
+from icl.checks.tries import command, decided, random_settings, tried
 from icl.config.search_path import about_statements
-from icl.jobs.requests.check import decided
 from icl.runs.documents import dumps
 from icl.theory.numbers import entries_of, kind_of
 from tests.checks.lds.statements import OPEN_NOISE
@@ -104,7 +103,7 @@ def test_where_the_truth_is_not_known_what_is_found_is_expected():
     name = "lds/optimum_s"
     for settings, verdict in ((OPEN_NOISE, "fails"), (OPEN_NOISE | {"dim": 1}, "holds")):
         statement = ALL[name](**settings)
-        document = decided(name, statement, settings, 0, 0, "")
+        document = decided(statement, 0, 0, "")
         assert statement.expected() == OPEN and document["verdict"] == document["expected"] == verdict
         assert "not known beforehand" in document["notes"][0]
 
@@ -113,7 +112,7 @@ def test_where_the_truth_is_not_known_what_is_found_is_expected():
 def test_where_too_little_is_asked_for_a_wrong_law_is_not_expected(id, old, new, settings):
     for right, verdicts in ((True, ("undecided", "undecided")), (False, ("fails", "holds"))):
         statement = Mutant(id, old, old if right else new, settings=settings).statement()
-        found = decided(id, statement, settings, 0, 0, "")
+        found = decided(statement, 0, 0, "")
         assert statement.expected() == UNREFUTED and (found["verdict"], found["expected"]) == verdicts
 
 
@@ -188,7 +187,7 @@ def test_what_fails_is_lowered_and_what_is_left_open_is_named():
     lowest = found["smallest_counterexample"]
     assert (lowest["narrow"], lowest["wide"], lowest["word"], lowest["free"]) == (3, 1001, "two", 1)
     assert found["undecided_at"]["real"] > 1.2
-    document = decided("own", Drawn(), {}, 200, 1, "mine.py")
+    document = decided(Drawn(), 200, 1, "mine.py")
     assert (document["verdict"], document["expected"]) == ("fails", "holds")
     typed = command("mine.py", {"dim": 2, "scales": [1, 2], "seed": None})
     assert typed == "icl check mine.py check.dim=2 'check.scales=[1, 2]' tries=0"

@@ -190,9 +190,10 @@ def test_a_figures_own_runs_are_one_line(tmp_path: Path, capsys: pytest.CaptureF
         put(tmp_path, number, figure="ahn/fig1", config={"optimizer": {"lr": number}})
     assert [run["fingerprint"] for run in listed(tmp_path, capsys)] == [PRINTS[0]]
     shown = text(tmp_path, capsys)
-    assert "and 2 that figures made for themselves (all=true lists them)" in shown
-    assert PRINTS[1] not in shown and PRINTS[1] in text(tmp_path, capsys, "all=true")
-    assert [run["figure"] for run in listed(tmp_path, capsys, "all=true")] == ["ahn/fig1", "ahn/fig1", None]
+    assert "and 2 that figures made for themselves (status=done lists them)" in shown
+    assert PRINTS[1] not in shown and PRINTS[1] in text(tmp_path, capsys, "status=done")
+    every = listed(tmp_path, capsys, "status=done")
+    assert [run["figure"] for run in every] == ["ahn/fig1", "ahn/fig1", None]
     assert len(listed(tmp_path, capsys, "lr=2")) == 1, "what is asked for is shown"
 
 

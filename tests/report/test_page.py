@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from icl import catalog
 from icl.config.search_path import ConfigDirs
-from icl.jobs.stored import catalog, report
+from icl.jobs.stored import report
 from icl.report.content import ReportEntry, paper_of
 from icl.report.mathematics import mathml, prose
 from icl.report.page import write_report
