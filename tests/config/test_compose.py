@@ -114,3 +114,6 @@ def test_jobs_that_share_a_composition_have_what_hydra_composes(jobs: list[list[
             assert resolve(found, loader) == settled
         pickled = pytest.importorskip("cloudpickle").dumps(loader)
         assert pickled, "launchers send it to their workers"
+    known: dict = {}
+    for job in jobs:
+        assert compose(SHIPPED, "train", job, known) == compose(SHIPPED, "train", job)

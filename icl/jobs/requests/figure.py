@@ -307,7 +307,7 @@ class FigureRunner:
     def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
         settings = (f"{key}={literal(value)}" for key, value in (overrides or {}).items())
         chosen = (f"experiment={experiment}", f"scale={self.scale}", *settings)
-        composed = compose(self.session.configs, "train", chosen)
+        composed = compose(self.session.configs, "train", chosen, self.session.cache.setdefault("runs", {}))
         parse_session("train", train.OWN, composed, self.session.configs)
         request = train.parse(composed, self.session)
         if request.processes > 1:
