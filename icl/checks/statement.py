@@ -233,6 +233,7 @@ class Measured:
                 self.control(f"{formula.text} with {about}; {told}", other, of=name, wants=wants)
 
     def _right(self, name: str, value: Any, formula: Any, names: Mapping[str, Any], wants: str) -> Any:
+        sign(value)  # refuses a float
         if not isinstance(formula, str):
             return formula
         known = {k: v for k, v in self.settings.items() if isinstance(v, int | float)} | dict(names)

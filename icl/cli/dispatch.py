@@ -169,7 +169,7 @@ def _arguments(verb: str, args: Sequence[str]) -> Asked:
 
     def complain(message: str) -> NoReturn:
         flag = re.split("[ =]", message.partition("unrecognized arguments: --")[2])[0]
-        spaced = [f"{one}={after}" for one, after in pairwise(args) if not after.startswith("-")]
+        spaced = [f"{one}={after}" for one, after in pairwise(args) if not re.match("-|.*=", after)]
         meant = [one[2:] for one in [*args, *spaced] if one.startswith(f"--{flag}=")]
         raise InputError(f"icl {verb}: {message}{suggest(meant) or f' (icl {verb} --help has examples)'}")
 

@@ -32,7 +32,7 @@ def command(args: Sequence[str]) -> int:
             print(f"and {len(found) - len(shown)} that figures made for themselves (status=done lists them)")
 
     emit({"runs": [run.document() for run in shown[:most]]}, show, own["format"])
-    return OK if shown or not chosen else UNEXPECTED
+    return OK if shown or not (chosen or own["sort"]) else UNEXPECTED
 
 
 def _show(runs: Sequence[ListedRun], outputs: Path, metric: str) -> None:
@@ -64,7 +64,7 @@ def _show(runs: Sequence[ListedRun], outputs: Path, metric: str) -> None:
         [
             run.date[5:16].replace("T", " "),  # which is all that tells runs apart
             *([state] if "status" in columns else []),
-            " ".join(row),
+            " ".join(row) or "as shipped",
             f"{f'{risk[0]} ' if found else ''}{brief(risk[1])}" if risk else "",
             run.fingerprint,
         ]

@@ -29,7 +29,7 @@ from yaml import YAMLError
 
 from icl.config.search_path import ConfigDirs, conf_dir
 from icl.config.values import dims_of, flatten, literal
-from icl.errors import InputError, nearest, nearest_key, one_line
+from icl.errors import InputError, nearest, nearest_key
 from icl.resolver import register as register_resolvers
 
 GROUPS = ("task", "model", "optimizer", "schedule", "callbacks")  # what an experiment sets is its own's
@@ -40,10 +40,13 @@ HABITS = {  # of other applications of Hydra and Lightning
     "heads": "model=multihead has heads",
     "early_stopping": "callbacks=[default,early_stopping] adds it",
     **dict.fromkeys(("epochs", "max_epochs", "max_steps"), "train.steps=N is the length of training"),
+    "gradient_clip_val": "train.clip=X clips gradients",
+    "data": "task has the law of the prompts",
 }
 _SEARCHED = "hydra.searchpath"
 ERRORS = (HydraException, OmegaConfBaseException, YAMLError)
 _UNKNOWN = r"Could not (?:override|append|delete)[^']*'?([\w/@.]+)'?|Key '([^']+)' is not in struct"
+_A_GROUP = "Config group override must be|object has no attribute"  # of model=3, train=false
 _SEVERAL = r"(?:argument|parameters) '([^']+)'.*(?:To use it as a list|requires --multirun)"
 _lock = threading.RLock()  # Hydra's state is the process's
 
@@ -90,9 +93,9 @@ def resolve(cfg: DictConfig, loader: ConfigLoader) -> Composed:
         chosen = OmegaConf.select(cfg, "optimizer._target_") if "optimizer" in given else None
         if chosen == "torch.optim.LBFGS" and "train.clip" not in given:
             cfg.train.clip = None  # its line search needs the true gradient
-        if verb in ("train", "check"):
+        if verb in ("train", "check", "figure"):
             for key, length in dims_of(values_of(typed)).items():
-                if OmegaConf.select(cfg, key) is not None:
+                if OmegaConf.select(cfg, key, default=False) is not False:
                     OmegaConf.update(cfg, key, length)
         if "model" in cfg and OmegaConf.is_interpolation(cfg.model, "dim"):
             del cfg.model["dim"]  # it is there for users who instantiate without icl
@@ -255,12 +258,10 @@ def input_errors(configs: ConfigDirs, verb: str, overrides: Sequence[str]) -> It
     """Turn errors of Hydra over `overrides` into an InputError of one line."""
     try:
         yield
-    except ERRORS as error:
-        raise InputError(_explained(configs, verb, overrides, error)) from error
     except InputError:
         raise
-    except ValueError as error:  # of a flag, or of an option that is no name
-        raise InputError(one_line(error)) from error
+    except (*ERRORS, ValueError) as error:  # the second of a flag
+        raise InputError(_explained(configs, verb, overrides, error)) from error
     except RecursionError:
         raise InputError("a value is nested too deeply to be read") from None
 
@@ -284,10 +285,15 @@ def _explained(configs: ConfigDirs, verb: str, overrides: Sequence[str], error: 
         known = [name for name in _keys(configs, verb, overrides) if name != key]
         adds = " (+... adds it)" if key.startswith(("trainer.", "callbacks.")) else ""
         return f"{key}: no such key{adds}{nearest_key(key, known)}"
+    if re.search(_A_GROUP, text):
+        for key, value in values_of(overrides).items():
+            if key in (*configs.groups, "train") and not isinstance(value, str):
+                return f"{key}={literal(value)}: {key} is a group; {key}.NAME=VALUE sets one of its settings"
     if several := re.search(_SEVERAL, text, re.DOTALL):
         return f"{several[1]}: several values need -m, one list needs [ ]"
     lines = [line.strip() for line in str(error.__cause__ or error).splitlines() if line.strip()]
-    return " ".join(lines[: 2 if lines[0].endswith(":") else 1]) if lines else type(error).__name__
+    two = isinstance(error, YAMLError) or "".join(lines[:1]).endswith(":")  # YAML's second line is the place
+    return " ".join(lines[: 1 + two]) if lines else type(error).__name__
 
 
 def _no_option(configs: ConfigDirs, path: str) -> str | None:

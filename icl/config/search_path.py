@@ -84,7 +84,7 @@ class ConfigDirs:
 
     @classmethod
     def of(cls, folder: str | PathLike[str] | None) -> Self:
-        if folder is not None and not Path(folder).is_dir():
+        if folder == "" or (folder is not None and not Path(folder).is_dir()):
             raise InputError(f"--config-dir {folder}: no such folder")
         return cls(None if folder is None else Path(folder).absolute())
 

@@ -81,7 +81,7 @@ def dims_of(typed: Mapping[str, Any]) -> dict[str, int]:
     found: dict[str, int] = {}
     for key, value in typed.items():
         group, _, name = key.partition(".")
-        if group in ("task", "check") and name in AXES:
+        if group in ("task", "check", "figure") and name in AXES:
             of_file = isinstance(value, str) and value.endswith(".npy")
             shape = shape_of_file(Path(value)) if of_file else _lengths(value)
             found |= {f"{group}.{axis}": length for axis, length in zip(AXES[name], shape, strict=False)}

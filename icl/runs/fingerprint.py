@@ -34,7 +34,7 @@ def _canonical(key: str, value: Any) -> Any:
         return [_canonical(f"{key}[{i}]", entry) for i, entry in enumerate(value)]
     if isinstance(value, float):
         if math.isnan(value):
-            raise InputError(f"{key}=nan: must be a number")
+            raise InputError(f"{key.removeprefix('settings.')}=nan: must be a number")
         return int(value) if value.is_integer() else value
     if value is None or isinstance(value, str | int):
         return value

@@ -50,7 +50,8 @@ def sign(value: Any) -> int | None:
         return 1 if value > 0 else -1 if value < 0 else 0 if value == 0 else None
     if isinstance(value, int | fmpz | fmpq) and not isinstance(value, bool):
         return int(value > 0) - int(value < 0)
-    raise TypeError(f"{type(value).__name__}: not a rational, a ball or a sample")
+    name = type(value).__name__
+    raise TypeError(f"{name}: not a rational, a ball or a sample; rational(x) makes one of a float")
 
 
 def farthest(value: Any) -> fmpq | None:

@@ -68,7 +68,7 @@ def test_what_decides(verdict, calls, control):
 
 
 @pytest.mark.parametrize("value", [1.0, math.nan, True, "0", None])
-@pytest.mark.parametrize("name", ["zero", "positive", "number"])
+@pytest.mark.parametrize("name", ["zero", "positive", "number", "equal"])
 def test_what_is_no_number_is_refused(name, value):
     with pytest.raises(TypeError, match="not a rational, a ball or a sample"):
         measured((name, value), control=None)

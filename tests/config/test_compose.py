@@ -58,6 +58,8 @@ def test_the_checks_of_an_experiment_go_with_its_model_unless_they_are_typed() -
         ("check", ["check=ahn/theorem1", "check.dim=5", "check.covariance=SIGMA"], "dim", 5),
         ("check", ["check=ahn/theorem1", "check.covariance=absent.npy"], "dim", 5),
         ("train", ["experiment=ahn/theorem3", "task.covariance=SIGMA"], "dim", 3),
+        ("figure", ["figure=ahn/fig1", "figure.covariance=SIGMA"], "dim", 3),
+        ("figure", ["figure=ahn/fig1", "figure.dim=5", "figure.covariance=SIGMA"], "dim", 5),
         ("train", ["experiment=ahn/theorem3", "task.dim=4", "task.eigenvalues=[2,1]"], "dim", 4),
     ],
 )
