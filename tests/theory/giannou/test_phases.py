@@ -3,6 +3,7 @@
 from flint import arb, fmpq, fmpq_poly
 
 from icl.theory.giannou import phases
+from icl.theory.giannou.decrease import error_allowed
 
 
 def dual(t: arb) -> arb:
@@ -40,3 +41,9 @@ def test_lemma_b4_by_its_functions():
         assert t**2 / (2 * (1 + t)) < t**2 / (2 * (1 + 2 * t / 3)) < w < t**2 / (2 + t)
         assert t**2 / (2 - t) < dual(t) < t**2 / (2 * (1 - t))
     assert 100 - arb(101).log() > fmpq(100**2, 122)  # the bound that is too sharp
+
+
+def test_the_largest_error_is_that_of_mu_one_third():
+    allowed = [error_allowed(fmpq(k, 60)) for k in range(1, 600)]
+    assert max(allowed) == error_allowed(fmpq(1, 3)) == allowed[19] == fmpq(1, 10000)
+    assert error_allowed(fmpq(1)) == fmpq(1, 100) ** 2 * 2 / 4
