@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,6 +26,7 @@ from icl.config.values import by_content, flatten, literal
 from icl.digests import file_digest
 from icl.errors import InputError
 from icl.figures.look import KEYS, Look, drawn_as
+from icl.figures.runner import Runner
 from icl.jobs.requests import train
 from icl.jobs.requests.request import Document, StoredResult, run_request
 from icl.loggers.documents import log_document
@@ -36,13 +37,11 @@ from icl.runs.code import DRAWING, code_digest, content_ids, current_digest, der
 from icl.runs.documents import same
 from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import JsonRecords, invalid_reason, read
-from icl.runs.record import RunRecord, find_done
-from icl.runs.store import RunStore
+from icl.runs.record import RunRecord
 from icl.text import brief
 from icl.verdicts import VERDICTS
 
 if TYPE_CHECKING:
-    import numpy as np
     from matplotlib.figure import Figure as Picture
 
     from icl.figures.figure import Figure
@@ -298,11 +297,8 @@ def _remark(fewer: Mapping[str, list[int | None]]) -> str:
     return f"Trained with fewer steps than the paper's: {', '.join(pairs)}." if pairs else ""
 
 
-class FigureRunner:
-    """icl.figures.runner.Runner over the session's configs and store."""
-
-    def __init__(self, scale: str, session: Session) -> None:
-        self.scale, self.session = scale, replace(session, force=False)
+class FigureRunner(Runner):
+    """A runner over the session's configs."""
 
     def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
         settings = (f"{key}={literal(value)}" for key, value in (overrides or {}).items())
@@ -323,29 +319,6 @@ class FigureRunner:
             place = document["run_dir"]
             raise RuntimeError(f"{place}: is no longer what this code made; the same command starts over")
         return record
-
-    def store(
-        self,
-        name: str,
-        science: Mapping[str, Any],
-        compute: Callable[[], Mapping[str, np.ndarray]],
-    ) -> RunRecord:
-        identity = fingerprint(science)
-        store, config = RunStore(self.session.outputs), {"settings": dict(science)}
-        roots = (compute.__module__,)
-        done = find_done(store.path(name, identity), None) if self.session.uses_stale else None
-        if done is not None:
-            return done
-        digest, notify = code_digest(roots), self.session.info
-        origin = {"figure": self.session.figure, "scale": self.scale}
-        with store.begin(name, identity, config, digest, roots, origin=origin, notify=notify) as run:
-            if run.cached is not None:
-                return run.cached
-            seeds = list(science.get("seeds", []))
-            return run.finish(metrics=[], weights=dict(compute()), summary={}, steps=0, seeds=seeds)
-
-    def info(self, line: str) -> None:
-        self.session.info(line)
 
 
 def with_current_paths(document: Mapping[str, Any], folder: Path, outputs: Path) -> Document:
