@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from icl.cli.output import emit
 from icl.cli.quick import read_arguments
-from icl.errors import InputError, nearest
+from icl.errors import InputError
 from icl.jobs.exit_codes import OK
 
 
@@ -22,8 +22,8 @@ def command(args: Sequence[str]) -> int:
     only = "".join(asked.others[:1])
     if asked.others[1:] or "=" in only:
         raise InputError(f"{asked.others[-1]}: icl dashboard takes EXPERIMENT, entity=, project=, save=true")
-    if only and only not in known:
-        raise InputError(f"{only}: no such experiment{nearest(only, known)}")
+    if only:
+        asked.configs.one_option("experiment", only)
     saves, project = asked.settings["save"] == "true", asked.settings["project"]
     found = default_entity(asked.outputs) if saves else ""
     entity, papers = asked.settings["entity"] or found, asked.configs.options("paper")

@@ -82,8 +82,6 @@ class Display:
             if item not in self.under_way:  # again, where a worker has died
                 self.under_way.append(item)
                 self.begun += 1
-                if not self.quiet and not self.on_terminal:
-                    self.print_line(f"[{self.begun}/{self.total}] {item}")
         else:
             self.under_way.remove(item)
             self._bar.advance(self._task)

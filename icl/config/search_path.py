@@ -44,18 +44,6 @@ def installed() -> tuple[str, ...]:
     return tuple(sorted({entry.module for entry in importlib.metadata.entry_points(group="icl.packages")}))
 
 
-def conf_of(package: str) -> Path | None:
-    """Return the folder of a package's configs, if it has one."""
-    top, *inner = package.split(".")
-    with contextlib.suppress(ImportError, ValueError):
-        spec = importlib.util.find_spec(top)
-        for place in (spec and spec.submodule_search_locations) or []:
-            folder = Path(place).joinpath(*inner, "conf").absolute()
-            if folder.is_dir():
-                return folder
-    return None
-
-
 def require_known(key: str, node: Any) -> None:
     """Refuse to build from a record, which is data, what is neither of icl nor of an installed package."""
     if isinstance(node, Mapping):
@@ -71,8 +59,15 @@ def require_known(key: str, node: Any) -> None:
 
 
 def confs_of_packages() -> list[Path]:
-    """Return the folders of installed packages, which Hydra searches after ours."""
-    return [conf for conf in map(conf_of, installed()) if conf is not None]
+    """Return the folders of installed packages that have one, which Hydra searches after ours."""
+    found = []
+    for package in installed():
+        top, *inner = package.split(".")
+        with contextlib.suppress(ImportError, ValueError):
+            spec = importlib.util.find_spec(top)
+            places = (spec and spec.submodule_search_locations) or []
+            found += [Path(place).joinpath(*inner, "conf").absolute() for place in places]
+    return [folder for folder in found if folder.is_dir()]
 
 
 @dataclass(frozen=True)

@@ -54,19 +54,14 @@ def parse_session(verb: str, own: Sequence[str], composed: Composed, configs: Co
     one_of("stale", settings["stale"], ("redo", "use"))
     if not isinstance(settings["force"], bool):
         raise InputError(f"force={settings['force']}: must be true or false")
-    outputs, loggers = _outputs(settings["paths"]), _loggers(settings.get("logger"))
+    if not isinstance(loggers := settings.get("logger") or {}, Mapping):
+        raise InputError(f"logger={loggers}: must be a group of loggers")
+    for name, entry in loggers.items():
+        target_of(f"logger.{name}", entry)
     return Session(
-        outputs, loggers, settings["force"], configs,
+        _outputs(settings["paths"]), loggers, settings["force"], configs,
         uses_stale=settings["stale"] == "use", overrides=composed.overrides,
     )  # fmt: skip
-
-
-def _loggers(node: Any) -> Loggers:
-    if not isinstance(node, Mapping | None):
-        raise InputError(f"logger={node}: must be a group of loggers")
-    for name, entry in (node or {}).items():
-        target_of(f"logger.{name}", entry)
-    return {name: dict(entry) for name, entry in (node or {}).items()}
 
 
 def _outputs(paths: Any) -> Path:

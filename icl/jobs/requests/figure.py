@@ -62,13 +62,13 @@ class FigureRequest:
     look: Look = field(default_factory=Look)
     caption: str = ""
     changed: Mapping[str, Any] = field(default_factory=dict)  # settings that are not as shipped
-    fewer: Mapping[str, list[int | None]] = field(default_factory=dict)  # steps, and those of the paper
+    remark: str = ""  # where it is trained with fewer steps than the paper's
     source: Path | None = None  # the outputs folder whose arrays are drawn, with the claims stored there
 
     @functools.cached_property
     def figure(self) -> Figure:
         figure: Figure = instantiate("figure", self.settings)
-        figure.caption, figure.remark = self.caption or figure.caption, _remark(self.fewer)
+        figure.caption, figure.remark = self.caption or figure.caption, self.remark
         return figure
 
     @functools.cached_property
@@ -161,7 +161,7 @@ class FigureRequest:
         document, kept = self._kept(source)
         runs = [str(source / drawn["run"]) for drawn in document["drawn_from"]]
         document = {**document, "runs": runs, "files": {}, "cached": False}
-        request = replace(self, settings=document["settings"], fewer=document["fewer"])
+        request = replace(self, settings=document["settings"], remark=document["remark"])
         with with_room(session.outputs):
             drawn = request._in_style(document, session.outputs / "figures" / self._key, kept)
         return {**drawn, "seconds": time.monotonic() - started}
@@ -239,7 +239,7 @@ class FigureRequest:
             "claims": self.claims(seen),
             "runs": sorted({record.path for record in records.values()}),
             "settings": self.settings,
-            "fewer": self.fewer,
+            "remark": self.remark,
             "typed": [f"figure={self.id}", *(f"{key}={literal(v)}" for key, v in self.changed.items())],
             "caption": f"{self.figure.caption_of(seen)} {self.figure.remark}".rstrip(),
             "drawn_from": [arrays.source(name, record) for name, record in records.items()],
@@ -262,14 +262,13 @@ def parse(composed: Composed, session: Session) -> FigureRequest:
     target_of("figure", node)
     settings = {key: value for key, value in node.items() if key not in _NO_SETTINGS}
     scale = str(composed.settings["scale"])
-    changed: dict[str, Any] = {}
-    fewer: dict[str, list[int | None]] = {}
+    changed, remark = dict[str, Any](), ""
     if any(override.lstrip("+~").startswith("figure.") for override in composed.overrides):
         alone = compose(session.configs, "figure", [f"figure={name}", f"scale={scale}"]).settings["figure"]
         known = flatten({key: value for key, value in alone.items() if key not in _NO_SETTINGS}, "figure")
         changed = {k: v for k, v in flatten(settings, "figure").items() if known.get(k) != v}
-        fewer = _fewer_steps(changed, known) if scale == "paper" else {}
-    if fewer and "decisive" in settings:
+        remark = _of_fewer_steps(changed, known) if scale == "paper" else ""
+    if remark and "decisive" in settings:
         settings["decisive"] = False
     given, source = composed.settings.get("from"), None
     if given is not None:
@@ -277,23 +276,17 @@ def parse(composed: Composed, session: Session) -> FigureRequest:
         if not source.is_dir():
             raise InputError(f"from={given}: must be an outputs folder with figures")
     return FigureRequest(
-        name, scale, settings, Look.of(node), node.get("caption") or "", changed, fewer, source
+        name, scale, settings, Look.of(node), node.get("caption") or "", changed, remark, source
     )
 
 
-def _fewer_steps(changed: Mapping[str, Any], shipped: Mapping[str, Any]) -> dict[str, list[int | None]]:
-    """Return the numbers of steps that are smaller than the paper's, with the paper's."""
-    steps = {key: own for key, own in changed.items() if key.endswith("steps") and isinstance(own, int)}
-    less = {key: own for key, own in steps.items() if shipped.get(key) is None or own < shipped[key]}
-    return {key.rpartition(".")[2]: [own, shipped.get(key)] for key, own in less.items()}
-
-
-def _remark(fewer: Mapping[str, list[int | None]]) -> str:
-    """Say what is less than the paper's, a sentence; "" where nothing is."""
-    pairs = [
-        f"{key}={own:,} instead of {paper:,}" if paper else f"{key}={own:,}"
-        for key, (own, paper) in fewer.items()
-    ]
+def _of_fewer_steps(changed: Mapping[str, Any], shipped: Mapping[str, Any]) -> str:
+    """Say which numbers of steps are smaller than the paper's, a sentence; "" where none is."""
+    pairs = []
+    for key, own in changed.items():
+        name, paper = key.rpartition(".")[2], shipped.get(key)
+        if name.endswith("steps") and isinstance(own, int) and (paper is None or own < paper):
+            pairs.append(f"{name}={own:,}" + (f" instead of {paper:,}" if paper else ""))
     return f"Trained with fewer steps than the paper's: {', '.join(pairs)}." if pairs else ""
 
 

@@ -22,13 +22,11 @@ def parse(composed: Composed, configs: ConfigDirs) -> tuple[StoredSweep, Session
     for folder in sorted(folders, key=lambda folder: (folder / PLAN).stat().st_mtime_ns, reverse=True):
         with contextlib.suppress(InputError):  # that cannot be read
             sweeps.append(read_sweep(folder))
+    for sweep in sweeps:
+        if wanted in ("last", title(sweep)):
+            return sweep, session
     if wanted == "last":
-        if not sweeps:
-            raise InputError(f"sweep=last: there is none in {session.outputs}")
-        return sweeps[0], session
-    named = [sweep for sweep in sweeps if title(sweep) == wanted]
-    if named:  # of several the newest
-        return named[0], session
+        raise InputError(f"sweep=last: there is none in {session.outputs}")
     try:
         return read_sweep(wanted), session
     except InputError as error:
