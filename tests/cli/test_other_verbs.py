@@ -12,7 +12,7 @@ from tests.commands import Run, tiny_argv
 from tests.processes import ROOT
 
 QUICK = {"torch", "numpy", "hydra", "omegaconf", "yaml", "rich", "wandb"}
-PAGE = {"torch", "matplotlib", "wandb", "icl.figures"}
+PAGE = {"torch", "matplotlib", "wandb", "icl.figures.figure"}
 FOUND = {"torch", "pytorch_lightning", "scipy", "matplotlib", "wandb"}
 ONE_AFTER_ANOTHER = """
 import sys, icl
