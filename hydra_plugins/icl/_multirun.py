@@ -29,8 +29,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf, read_write
 
+from hydra_plugins.icl._loader import share_compositions
 from hydra_plugins.icl._wandb import log_sweep
-from icl.config.compose import Composed, compose_options_once, resolve, resolve_in_job
+from icl.config.compose import Composed, resolve, resolve_in_job
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session, keep_cache_in, parse_session
 from icl.errors import InputError, full_errors, nearest, one_line, whole
@@ -286,7 +287,7 @@ class Validation(Callback):
         _current.on_start()
         try:
             loader = GlobalHydra.instance().config_loader()
-            compose_options_once(loader)
+            share_compositions(loader, {})
             _current.prepare(config, loader)
             _current.stored.write()
             if _current.is_search or any(job.known is None for job in _current.jobs):

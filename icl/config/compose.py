@@ -7,10 +7,9 @@ within a group whose class does not take it (check.weights, optimizer.schedule) 
 
 import contextlib
 import copy
-import functools
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,13 +19,13 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import OverrideType
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
+from hydra_plugins.icl._loader import share_compositions
 from icl.config.search_path import ConfigDirs, conf_dir
 from icl.config.values import dims_of, flatten, literal
 from icl.errors import InputError, nearest, nearest_key
@@ -70,11 +69,9 @@ def compose(
     if configs.user is not None:  # as by --config-dir
         typed.append(f"{_SEARCHED}={literal([f'file://{configs.user}'])}")
     with hydra_session(configs, verb, overrides) as loader:
-        if known is None:
-            return resolve(loader.load_configuration(verb, typed, RunMode.RUN), loader)
-        loader.load_configuration = _read_once(loader, known)  # type: ignore[method-assign]
-        load = functools.partial(loader.load_configuration, verb, run_mode=RunMode.RUN)
-        return resolve(_shared(known, loader, load, typed), loader)
+        if known is not None:
+            share_compositions(loader, known)
+        return resolve(loader.load_configuration(verb, typed, RunMode.RUN), loader)
 
 
 def for_hydra(overrides: Sequence[str]) -> list[str]:
@@ -118,66 +115,6 @@ def resolve_in_job(cfg: DictConfig) -> Composed:
     OmegaConf.set_readonly(cfg, None)
     OmegaConf.set_readonly(cfg.hydra, None)
     return resolve(cfg, GlobalHydra.instance().config_loader())
-
-
-def compose_options_once(loader: ConfigLoader) -> None:
-    """Let jobs of a multirun that differ in values alone share one composition of Hydra, which takes .2 s.
-    Validation, sweeper and launcher each ask `loader` for every job."""
-    compose_job = loader.load_sweep_config
-    known: dict[Any, Any] = {}
-
-    def load_sweep_config(master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
-        return _shared(known, loader, functools.partial(compose_job, master_config), sweep_overrides)
-
-    loader.load_sweep_config = load_sweep_config  # type: ignore[method-assign]
-    loader.load_configuration = _read_once(loader, {})  # type: ignore[method-assign]
-
-
-def _shared(
-    known: dict[Any, Any],
-    loader: ConfigLoader,
-    load: Callable[[list[str]], DictConfig],
-    overrides: list[str],
-) -> DictConfig:
-    """Return the config of these overrides, to be changed. The first with its options of groups is loaded;
-    the others are its copies, on which their values are set."""
-    groups = frozenset(loader.list_groups(""))
-    read = OverridesParser.create(loader).parse_overrides(overrides)
-    task = [one for one in read if not one.is_hydra_override()]
-    values = [
-        one
-        for one in task
-        if one.type == OverrideType.CHANGE
-        and one.package is None
-        and one.key_or_group not in groups
-        and "/" not in str(one.key_or_group)
-    ]
-    same = tuple(str(one.key_or_group if one in values else one.input_line) for one in read)
-    if same not in known:
-        known[same] = load(overrides)
-    cfg = copy.deepcopy(known[same])
-    for one in values:
-        OmegaConf.update(cfg, str(one.key_or_group), one.value(), merge=True)
-    with read_write(cfg.hydra):
-        cfg.hydra.overrides.task = [one.input_line for one in task]
-        about = cfg.hydra.job.config.override_dirname
-        shown = (str(one.input_line) for one in task if one.key_or_group not in about.exclude_keys)
-        cfg.hydra.job.override_dirname = about.item_sep.join(sorted(shown)).replace("=", about.kv_sep)
-    return cfg
-
-
-def _read_once(loader: ConfigLoader, known: dict[Any, Any]) -> Callable[..., DictConfig]:
-    """Return `load_configuration` that loads each config once, to be read: what a job has without its
-    experiment."""
-    load = loader.load_configuration
-
-    def load_configuration(config_name: str | None, overrides: list[str], run_mode: RunMode) -> DictConfig:
-        asked = config_name, tuple(overrides), run_mode  # no functools.cache: launchers pickle the loader
-        if asked not in known:
-            known[asked] = load(config_name, overrides, run_mode)
-        return known[asked]
-
-    return load_configuration
 
 
 def _leave_out_what_is_anothers(cfg: DictConfig, typed: Sequence[str], loader: ConfigLoader) -> None:

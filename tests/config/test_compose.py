@@ -7,7 +7,8 @@ import pytest
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
-from icl.config.compose import compose, compose_options_once, hydra_session, resolve
+from hydra_plugins.icl._loader import share_compositions
+from icl.config.compose import compose, hydra_session, resolve
 from icl.config.search_path import ConfigDirs
 from icl.errors import InputError
 
@@ -109,7 +110,7 @@ def test_jobs_that_share_a_composition_have_what_hydra_composes(jobs: list[list[
         master = loader.load_configuration("train", [], RunMode.MULTIRUN)
         alone = [OmegaConf.to_container(loader.load_sweep_config(master, job)) for job in jobs]
         resolved = [resolve(loader.load_sweep_config(master, job), loader) for job in jobs]
-        compose_options_once(loader)
+        share_compositions(loader, {})
         for job, wanted, settled in zip(jobs, alone, resolved, strict=True):
             found = loader.load_sweep_config(master, job)
             assert OmegaConf.to_container(found) == wanted
