@@ -1,11 +1,10 @@
 """giannou's transformer and its constructions against their definitions: matrices V, K and Q written out."""
 
 import pytest
-from flint import arb, arb_mat, ctx, fmpq, fmpq_mat
+from flint import arb, arb_mat, fmpq, fmpq_mat
 
 from icl.theory.blurred import Blurred
-from icl.theory.giannou import least_squares
-from icl.theory.giannou.columns import Head, balls, distance, forward, near, padded, width
+from icl.theory.giannou.columns import Head, balls, distance, forward, near, width
 from icl.theory.rationals import identity, matrix
 
 SIZES = {"a": 2, "b": 2, "c": 1}
@@ -62,26 +61,3 @@ def test_a_rational_near_a_ball_is_near_it():
         near({"a": arb_mat([[arb(1, 2)]])})
     with pytest.raises(Blurred):
         near({"a": arb_mat([[arb(2) ** 20_000]])})
-
-
-def test_a_design_has_the_singular_values_asked_for():
-    v, w = fmpq_mat(4, 1, [1, -2, 3, 1]), fmpq_mat(2, 1, [2, 1])
-    R = least_squares.reflection(v)
-    assert identity(4) == R * R and R * v == -1 * v
-    A = least_squares.design((v, w), [fmpq(3), fmpq(1, 2)])
-    gram = A.transpose() * A
-    assert gram[0, 0] + gram[1, 1] == 9 + fmpq(1, 4) and gram.det() == fmpq(9, 4) and gram[0, 1] != 0
-    assert least_squares.norm_bound(matrix([[1, -4], [2, 2]])) == 5
-    assert padded(identity(2), 3) == matrix([[1, 0, 0], [0, 1, 0]])
-
-
-def test_the_stack_ends_at_ridge_regression():
-    A, y, test = matrix([[1, 2], [3, 4], [5, 7]]), matrix([[1, -1, 2]]), matrix([[3, 1]])
-    mu = fmpq(1, 2)
-    R = A.transpose() * A + mu * identity(2)
-    with ctx.workprec(256):
-        H = balls(least_squares.prompt(A, y, test))
-        for layer in least_squares.theorem4_2(30, 1 / least_squares.norm_bound(R) ** 2, mu):
-            H = forward(layer, H)
-    ridge = (test * R.inv() * A.transpose() * y.transpose())[0, 0]
-    assert abs(H["out"][0, 0] - ridge) < 1e-8 and H["out"][0, 1].contains(0)

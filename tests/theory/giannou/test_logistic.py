@@ -1,4 +1,4 @@
-"""The regularised logistic loss and the bounds on one of its steps against their definitions."""
+"""The regularised logistic loss against its definition, and the constant of the bounds on a step."""
 
 from random import Random
 
@@ -32,16 +32,6 @@ def test_value_slope_and_curvature_are_those_of_the_series():
     assert (at.local_norm(arb_mat(U)) ** 2 * 2 * LOSS.mu).overlaps(series[2])
 
 
-def test_a_damped_step_is_newtons_shortened_by_one_plus_lambda():
-    at = LOSS.at(X)
-    newton = at.hessian.inv() * at.gradient
-    size = at.local_norm(newton)  # lambda of g = f / (4 mu)
-    assert at.scaled_decrement.overlaps(size)
-    assert all(
-        (a + b / (1 + size)).contains(0) for a, b in zip(at.move.entries(), newton.entries(), strict=True)
-    )
-
-
 def test_drawn_points_and_directions_are_in_the_unit_ball():
     loss = draw(Random(3), 9, 2, fmpq(1, 10))
     longest = max(sum(x * x for x in row) for row in loss.A.tolist())
@@ -55,17 +45,8 @@ def test_drawn_points_and_directions_are_in_the_unit_ball():
 def test_bounds_on_a_step_hold_and_their_constant_is_where_they_meet():
     tail = (fmpq(0), fmpq(40))  # beyond, p (1 - p) m^2 < m^2 exp(-m)
     assert positive(lambda m: one_step.BEND - variance(m) * m * m, tail)
-    top = (fmpq(239, 100), fmpq(241, 100))  # where it is largest
-    assert positive(lambda m: one_step.BEND - fmpq(1, 500) - variance(m) * m * m, top) is False
     for mu, error in ((fmpq(1, 10), fmpq(1, 100)), (fmpq(1), fmpq(1))):
         C = one_step.constant_of(mu, error)
         assert (one_step.growth_bounds(mu, C)[1] + error).contains(0)
         for share in (fmpq(1, 100), fmpq(1, 2), fmpq(99, 100)):
             assert share * C + one_step.growth_bounds(mu, share * C)[1] + error < C
-    mu, error = fmpq(3, 2), fmpq(9, 4)
-    for share in (1, 3, 1000):
-        assert one_step.growth_bounds(mu, arb(share * one_step.beyond(mu, error)))[0] + error > 0
-    at = LOSS.at(1000 * X)
-    low, high = one_step.growth_bounds(LOSS.mu, norm(at.x))
-    grown = one_step.growth(at, fmpq(1))
-    assert low < grown < high and grown.overlaps(norm(at.x + at.move) - norm(at.x))
