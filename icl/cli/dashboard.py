@@ -39,9 +39,6 @@ def command(args: Sequence[str]) -> int:
         "saved": made.save() if saves else None,
     }
     shown = document["saved"] or {name: document[name] for name in ("workspace", "report")}
-    emit(
-        document,
-        lambda: print("\n".join(f"{name}: {place}" for name, place in shown.items())),
-        asked.settings["format"],
-    )
+    text = "\n".join(f"{name}: {place}" for name, place in shown.items())
+    emit(document, lambda: print(text), asked.settings["format"])
     return OK

@@ -51,12 +51,8 @@ def _show(runs: Sequence[ListedRun], outputs: Path, metric: str) -> None:
     rows = [[word for word in name if word not in shared] for name in names]
     risks = [(metric, run.metrics[metric]) if metric else run.risk for run in runs]
     found = {risk[0] for risk in risks if risk}
-    columns = {
-        "date (UTC)": "",
-        "status": "",
-        "run": "cut",
-        found.pop() if len(found) == 1 else "risk": "",
-    }
+    head = found.pop() if len(found) == 1 else "risk"
+    columns = {"date (UTC)": "", "status": "", "run": "cut", head: ""}
     states = ["stale" if run.stale and run.status == "done" else run.status for run in runs]
     if {*states} == {"done"}:
         del columns["status"]

@@ -11,9 +11,8 @@ def exit_code(document: Mapping[str, Any]) -> int:
     """Return the exit code of a document: of its verdicts and failures and of those of its parts the one
     that comes first in the order of precedence."""
     parts = [part for name in ("checks", "figures") for part in document.get(name) or []]
-    own = (
-        [document] if "verdict" in document else [*document.get("claims", []), *document.get("verdicts", [])]
-    )
+    own = [document] if "verdict" in document else []
+    own += [*document.get("claims", []), *document.get("verdicts", [])]
     unexpected = [claim["verdict"] for claim in own if claim["verdict"] != claim["expected"]]
     codes = {UNDECIDED if verdict == "undecided" else UNEXPECTED for verdict in unexpected}
     codes |= set(map(exit_code, parts))

@@ -4,7 +4,6 @@ A worker of joblib has one thread. If one dies, only its own request fails.
 """
 
 import contextlib
-import multiprocessing
 import os
 import signal
 import sys
@@ -129,8 +128,6 @@ def worker_count(given: Any) -> int:
     """Return `jobs`; where it is null, the number of usable cores, as far as there is memory."""
     if given is not None:
         return whole("jobs", given, 1)
-    if multiprocessing.current_process().daemon:  # may start no process
-        return 1
     from joblib import cpu_count  # knows affinity, and limits of a container
 
     return max(1, min(cpu_count(), int(available_bytes() / _BYTES)))

@@ -124,7 +124,9 @@ class CheckRequest:
     def inputs(self) -> list[dict[str, Any]]:
         """Return the files given: key, path, SHA-256 and the shape of an array, [] of weights."""
         files = {f"check.{key}": Path(path) for key, path in self.node.items() if is_array_file(path)}
-        files |= {"check.weights": given_weights.file_of(self.weights)} if self.weights else {}
+        if self.weights is not None:
+            place = Path(self.weights).expanduser()
+            files["check.weights"] = place / "weights.npz" if place.is_dir() else place
         about = [
             (key, str(path.absolute()), sha256_of(path), [*shape_of_file(path)])
             for key, path in files.items()
@@ -247,20 +249,8 @@ def parse(composed: Composed, session: Session) -> CheckRequest:
     overrides = [override.lstrip("+~") for override in composed.overrides]
     typed = [one for one in overrides if re.match(r"check\.(?!expected)|(tries|seed)=", one)]
     typed += [one for one in overrides if typed and one.startswith("scale=")]
-    return CheckRequest(
-        name,
-        scale,
-        node,
-        expected,
-        weights,
-        tries,
-        seed,
-        fingerprint(identity),
-        code_digest(roots),
-        roots,
-        entry_of("check", name, session.configs),
-        tuple(typed),
-    )
+    about = scale, node, expected, weights, tries, seed, fingerprint(identity), code_digest(roots), roots
+    return CheckRequest(name, *about, entry_of("check", name, session.configs), tuple(typed))
 
 
 def _tries(config: Mapping[str, Any]) -> tuple[int | None, int]:

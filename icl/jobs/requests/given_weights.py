@@ -28,12 +28,6 @@ def identity(weights: Any) -> tuple[Any, list[str]]:
     return run.content_id, targets(run.config.get("task"), run.config.get("model"))
 
 
-def file_of(weights: Any) -> Path:
-    """Return the file that holds given weights."""
-    path = _path(weights)
-    return path if path.suffix == ".npz" else path / "weights.npz"
-
-
 def load(weights: Any, check: Any) -> Weights:
     """Return a run's weights with the law they were trained on, or a file's with the check's law."""
     path = _path(weights)

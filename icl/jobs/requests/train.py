@@ -125,9 +125,8 @@ class TrainRequest:
                 callback.report = lambda done, text: session.on_event(
                     ItemProgress(item, done, f"{which}, {text}")
                 )
-        return EnsembleMember(
-            plan, self.judge, functools.partial(self.observers, plan, session), session.info
-        )
+        observers = functools.partial(self.observers, plan, session)
+        return EnsembleMember(plan, self.judge, observers, session.info)
 
     def plan(self, session: Session) -> TrainingPlan:
         from icl.training.plan import TrainingPlan
