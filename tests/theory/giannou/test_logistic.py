@@ -8,6 +8,7 @@ from flint import arb, arb_mat, arb_series, fmpq, fmpq_mat
 from icl.theory.blurred import Blurred
 from icl.theory.giannou import one_step
 from icl.theory.giannou.balls import positive
+from icl.theory.giannou.decrease import error_allowed
 from icl.theory.giannou.logistic import Logistic, direction, draw, minimum, norm, rounded, variance
 
 LOSS = Logistic(fmpq_mat(2, 2, [fmpq(1, 2), fmpq(1, 3), fmpq(-1, 4), fmpq(2, 3)]), [1, -1], fmpq(1, 5))
@@ -50,3 +51,9 @@ def test_bounds_on_a_step_hold_and_their_constant_is_where_they_meet():
         assert (one_step.growth_bounds(mu, C)[1] + error).contains(0)
         for share in (fmpq(1, 100), fmpq(1, 2), fmpq(99, 100)):
             assert share * C + one_step.growth_bounds(mu, share * C)[1] + error < C
+
+
+def test_the_largest_error_is_that_of_mu_one_third():
+    allowed = [error_allowed(fmpq(k, 60)) for k in range(1, 600)]
+    assert max(allowed) == error_allowed(fmpq(1, 3)) == allowed[19] == fmpq(1, 10000)
+    assert error_allowed(fmpq(1)) == fmpq(1, 100) ** 2 * 2 / 4

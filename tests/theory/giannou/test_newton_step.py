@@ -1,11 +1,14 @@
 """Functions by ReLU neurons and the layers of Theorem 5.2 against their definitions."""
 
+from itertools import pairwise
 from random import Random
 
+import pytest
 from flint import arb, ctx, fmpq, fmpq_mat
 
 from icl.theory.giannou import newton_step as steps
 from icl.theory.giannou import piecewise
+from icl.theory.giannou.balls import greatest
 from icl.theory.giannou.logistic import Logistic, direction, draw, norm, probability, variance
 from icl.theory.giannou.piecewise import Neurons, Piecewise, entry, even
 
@@ -54,6 +57,22 @@ def test_an_interpolant_of_a_ball_holds_those_of_its_points():
     assert [KINK(fmpq(u)) for u in (-9, -1, 2, 9)] == [3, 3, 1, 1] and KINK(fmpq(-1, 4)) == fmpq(3, 2)
     ball = KINK(arb(fmpq(1, 2), fmpq(1, 10)))
     assert ball.contains(KINK(fmpq(4, 10))) and ball.contains(KINK(fmpq(6, 10)))
+
+
+@pytest.mark.parametrize("mu", [fmpq(1, 10), fmpq(1, 1000), fmpq(100)])
+def test_errors_of_functions_are_bounds_and_not_far_off(mu):
+    by, c = steps.Functions.of(mu, 64), 2 * arb(mu).sqrt()
+    cases = (
+        (by.variance, variance, by.errors[0]),
+        (by.probability, lambda z: probability(-z), by.errors[1]),
+        (by.size, lambda u: c / (c + u.sqrt()), arb(by.errors[2])),
+    )
+    for f, right, stated in cases:
+        shares = [fmpq(k, 8) for k in range(1, 8)]
+        points = [a + (b - a) * share for a, b in pairwise(f.knots) for share in shares]
+        seen = greatest(abs(f(u) - right(arb(u))) for u in points)
+        assert stated / 6 < seen < stated
+    assert (1 + mu * steps.radius_of_iterates(mu)) ** 2 / mu <= by.size.knots[-1]
 
 
 def test_second_derivatives_are_those_of_the_functions():

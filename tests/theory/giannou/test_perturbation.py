@@ -7,7 +7,6 @@ import pytest
 from flint import fmpq
 
 from icl.theory.giannou.perturbation import condition_gaps, drawn, inverse_share, norm
-from icl.theory.rationals import identity
 
 
 def array(M):
@@ -33,8 +32,3 @@ def test_shares_and_gaps(dim):
             above, below = (float(gap.mid()) for gap in condition_gaps(H, symmetric))
             assert above == pytest.approx((lh[-1] + le[-1]) / (lh[0] + le[0]) - kappa, rel=1e-8)
             assert below == pytest.approx(kappa - (lh[-1] + le[0]) / (lh[0] + le[-1]), rel=1e-8)
-
-
-def test_the_bound_is_attained():
-    H = fmpq(1, 5) * identity(2)
-    assert (inverse_share(H, -H / 3, fmpq(1, 5)) - 1).contains(0)

@@ -11,11 +11,10 @@ from icl.checks.looped.settings import LOWER_FROM, SADDLE_FROM
 from icl.theory.ahn.invariant_risk import InvariantRisk
 from icl.theory.looped.descent import descend, plane_risk
 from icl.theory.looped.equal_steps import EqualSteps
-from icl.theory.looped.limit import best_turn, block_rate, gaussian_turn, in_alpha, is_centred
-from icl.theory.looped.long_prompts import goe_moment, last_change, limit_curvature, negative_from, next_whole
-from icl.theory.looped.plane import at, coefficients, risk
-from icl.theory.looped.search import best_rotation, families, rounded
-from icl.theory.looped.symmetric import scalar_is_least
+from icl.theory.looped.limit import best_turn, block_rate, in_alpha, is_centred
+from icl.theory.looped.long_prompts import limit_curvature, negative_from
+from icl.theory.looped.plane import risk
+from icl.theory.looped.search import best_rotation
 from icl.theory.rationals import rational
 from icl.theory.roots import evaluate, is_positive, least, near, real_roots
 
@@ -54,40 +53,6 @@ def test_the_scalar_optimum_and_separate_layers_are_those_of_theorem_3_s_set(d, 
     assert float(steps.separate_risk) == pytest.approx(on_s.optimum().risk, rel=1e-10)
 
 
-@pytest.mark.parametrize(("d", "planes"), [(2, 1), (3, 1), (4, 2)])
-def test_the_rotation_found_has_the_least_risk_around_it(d, planes) -> None:
-    steps = EqualSteps(d, 60, 3)
-    found = best_rotation(steps)
-    assert found.planes == planes and found.risk < steps.polynomial(found.a)
-    for a, b in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-        moved = found.a + fmpq(a, 1000), found.b + fmpq(b, 1000)
-        assert at(families(steps)[planes], *moved) > found.risk
-    short = rounded(steps, found, lambda one: True)
-    assert (short.a.q, short.b.q) < (10**5, 10**5) and short.risk > found.risk
-
-
-def test_certificates_tell_a_best_scalar_from_a_saddle() -> None:
-    for n, certain in ((1, True), (2, True), (14, True), (15, False), (20, False)):
-        terms = coefficients(2, n)
-        assert scalar_is_least(terms, EqualSteps(2, n, 2).optimum[0]) is certain
-        turned = {**terms, (0, 2): terms[0, 2] - 40}
-        assert not scalar_is_least(turned, EqualSteps(2, n, 2).optimum[0])
-
-
-@pytest.mark.parametrize(("n", "L"), [(2, 1), (3, 2), (20, 4)])
-def test_the_sum_over_eigenvalues_bends_as_the_rule_says(n, L) -> None:
-    rule, a, step = plane_risk(n, 2 * L), 0.7, 1e-3  # a rule for a risk of 2 L layers is exact for L
-    along_h, along_k = (EqualSteps(2, n, L).curvatures(sign)[1] for sign in (1, -1))
-
-    def by_rule(B_DD):
-        M_JDD = np.eye(2) - (a * np.eye(2) + B_DD) @ rule.G_JDD
-        return rule.weight_J @ np.linalg.matrix_power(M_JDD, 2 * L).trace(axis1=1, axis2=2)
-
-    for B_DD, poly in ((np.diag([1, -1]), along_h), (np.array([[0, -1], [1, 0]]), along_k)):
-        bend = by_rule(step * B_DD) + by_rule(-step * B_DD) - 2 * by_rule(0 * B_DD)
-        assert bend / (4 * step**2) == pytest.approx(float(arb(poly(rational(a)))), rel=1e-3)
-
-
 def test_there_is_no_antisymmetric_matrix_in_one_dimension() -> None:
     steps = EqualSteps(1, 5, 3)
     assert steps.antisymmetric_curvature == steps.symmetric_curvature == 0
@@ -110,28 +75,6 @@ def test_the_curvature_comes_to_its_limit(d, L) -> None:
     with ctx.workprec(1024):
         found = evaluate(steps.antisymmetric_curvature, steps.optimum[0]) * arb(n) ** (L - 1)
     assert float(found) == pytest.approx(float(limit_curvature(L)(d)), rel=1e-8)
-
-
-@pytest.mark.parametrize("L", range(2, 21))
-def test_the_limit_of_the_curvature_is_negative_at_every_dimension(L) -> None:
-    limit = limit_curvature(L)
-    assert negative_from(limit, 2) and not negative_from(-limit, 2)
-
-
-@pytest.mark.parametrize("powers", [(2,), (4,), (6,), (1, 1), (2, 2), (3, 1), (4, 2), (3, 3)])
-def test_moments_of_gaussian_matrices_are_those_of_draws(powers) -> None:
-    rng = np.random.default_rng(3)
-    X_NDD = rng.standard_normal((200_000, 3, 3))
-    X_NDD = (X_NDD + X_NDD.mT) / np.sqrt(2)
-    traces = [np.linalg.matrix_power(X_NDD, k).trace(axis1=1, axis2=2) for k in powers]
-    drawn = np.prod(traces, axis=0)
-    assert abs(drawn.mean() - float(goe_moment(powers)(3))) < 5 * drawn.std() / len(drawn) ** 0.5
-
-
-@pytest.mark.parametrize(("d", "L"), [(d, L) for d, L in SADDLE_FROM if L < 5])
-def test_the_first_saddle_is_the_last_change_of_sign(d, L) -> None:
-    """Compare with the table of signs at single context lengths."""
-    assert next_whole(last_change(d, L)) == SADDLE_FROM[d, L]
 
 
 def test_the_tables_begin_where_the_best_scalar_is_a_saddle_and_where_a_rotation_is_lower() -> None:
@@ -169,23 +112,6 @@ def test_no_certificate_where_alpha_might_lower_the_risk(monkeypatch) -> None:
         t = 1 + near((share * least_risk / 2) ** arb(0.25), 30)
         turned = [right[0], fmpq_poly([t, -1])]
         assert t > 1 and is_centred(4) is certain
-
-
-def pairings(letters):
-    """Yield the pairings of n letters that do not cross, as lists of pairs."""
-    if not letters:
-        yield []
-    for k in range(1, len(letters), 2):
-        for inside in pairings(letters[1:k]):
-            for outside in pairings(letters[k + 1 :]):
-                yield [(letters[0], letters[k]), *inside, *outside]
-
-
-@pytest.mark.parametrize("L", [1, 2, 3, 4, 5])
-def test_lines_across_are_counted(L) -> None:
-    q = fmpq(1, 3)
-    across = [sum(i < L <= j for i, j in pairs) for pairs in pairings(range(2 * L))]
-    assert gaussian_turn(L)(q) == sum(((2 - q) ** k * q ** (L - k) for k in across), fmpq(0))
 
 
 @pytest.mark.parametrize("g", [0.05, 0.55, 0.9, 1.0, 2.5])
