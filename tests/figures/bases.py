@@ -18,6 +18,7 @@ from icl.figures.arrays import unpack
 from icl.figures.figure import Figure, Records
 from icl.figures.look import KEYS
 from icl.jobs.requests.figure import FigureRequest
+from icl.runs.json_records import read
 from tests.conformance.configs import Config
 from tests.records import FakeRunner, mark, record
 
@@ -42,9 +43,11 @@ def base(id: str) -> tuple[Figure, Records]:
 def stored(id: str) -> tuple[FigureRequest, Records, list[dict[str, Any]]]:
     """Return what is stored at the paper's size: the request, its records and its claims."""
     folder = PAPER / id / "paper"
-    document = json.loads((folder / "figure.json").read_text())["document"]
+    kept = read(folder / "figure.json")  # None where its seal is broken: then icl figure from= has nothing
+    assert kept is not None, f"{id}: icl figure from=docs/records/paper refuses it"
+    document = kept["document"]
     found = unpack(document["drawn_from"], folder / "arrays.npz")
-    request = FigureRequest(id, "paper", document["settings"], fewer=document["fewer"])
+    request = FigureRequest(id, "paper", document["settings"], remark=document["remark"])
     return request, found, document["claims"]
 
 
