@@ -14,6 +14,7 @@ from pytorch_lightning.loggers import CSVLogger
 from icl.callbacks import CriticalPointGradient, WeightHeatmaps
 from icl.errors import InputError
 from icl.training.ensemble import Ensemble
+from tests.callbacks.test_run_logger import RecordingLogger
 from tests.plans import QUIET, MakePlan
 
 STEPS = 12  # of conftest's plan
@@ -57,29 +58,12 @@ def test_heatmaps_are_files_beside_the_metrics(make_plan: MakePlan, tmp_path: Pa
     assert not np.array_equal(first, last)
 
 
-class Pictures(pl.loggers.Logger):
-    """A logger that keeps pictures as W&B's does."""
-
-    name, version = "pictures", 0
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.images: list[tuple[str, int | None]] = []
-
-    def log_hyperparams(self, *_: Any) -> None: ...
-
-    def log_metrics(self, *_: Any, **__: Any) -> None: ...
-
-    def log_image(self, key: str, images: list[Any], step: int, caption: list[str]) -> None:
-        assert images[0].mode == "RGB"
-        self.images.append((key, step))
-
-
 @pytest.mark.parametrize(("seeds", "names"), [("mean", ["all"]), ("each", ["all/seed_0", "all/seed_1"])])
 def test_heatmaps_of_seeds(make_plan: MakePlan, seeds: str, names: list[str]) -> None:
-    logger = Pictures()
+    logger = RecordingLogger()
     fit(make_plan, [WeightHeatmaps(2, which=["A"], seeds=seeds)], logger)
-    assert logger.images == [(f"weights/{name}", step) for step in (1, STEPS) for name in names]
+    seen = [(key, step) for step, key, _ in logger.pictures]
+    assert seen == [(f"weights/{name}", step) for step in (1, STEPS) for name in names]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +83,7 @@ def test_impossible_settings(make: Any, message: str) -> None:
 
 def test_a_matrix_that_is_not_there(make_plan: MakePlan) -> None:
     with pytest.raises(InputError, match=r"no matrix B \(there are A\)"):
-        fit(make_plan, [WeightHeatmaps(1, which=["B"])], Pictures())
+        fit(make_plan, [WeightHeatmaps(1, which=["B"])], RecordingLogger())
 
 
 def remarks_of(plain: float | None, risk: float | None, error: float = 0.01) -> Any:

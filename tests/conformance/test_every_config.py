@@ -13,14 +13,7 @@ from icl.config.objects import instantiate
 from icl.errors import InputError
 from icl.figures.look import KEYS
 from icl.resolver import SCALES
-from tests.conformance.configs import (
-    NOT_THE_CLASS_OWN,
-    Config,
-    class_of,
-    configs,
-    parameters,
-    targets,
-)
+from tests.conformance.configs import NOT_THE_CLASS_OWN, Config, class_of, configs, parameters, targets
 
 REFERENCE = re.compile(
     "Theorem|Lemma|Eq|eq|Section|Figure|Proposition|Remark|Corollary|Appendix|Definition"

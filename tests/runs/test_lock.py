@@ -1,4 +1,3 @@
-import signal
 import socket
 import threading
 from itertools import count
@@ -18,11 +17,6 @@ def path(tmp_path, monkeypatch):
 def is_free(path):
     with locked(path, wait=False) as mine:
         return mine
-
-
-def kill(process):
-    process.send_signal(signal.SIGKILL)
-    process.wait()
 
 
 def test_one_at_a_time_and_nothing_left(path):

@@ -37,9 +37,10 @@ def test_what_the_bound_does_not_decide_says_why():
         Softmax(dim=1, context=1000, samples=25_000)
 
 
-def test_both_signs_of_the_keys_are_tried(mutate):
-    begun = []
-    mutate(softmax_heads, "minimize", lambda right, f, x, **how: begun.append(x[0]) or right(f, x, **how))
+def test_both_signs_of_the_keys_are_tried(monkeypatch):
+    begun, right = [], softmax_heads.minimize
+    kept = lambda f, x, **how: begun.append(x[0]) or right(f, x, **how)  # noqa: E731
+    monkeypatch.setattr(softmax_heads, "minimize", kept)
     one, both = (excess(5, 20, 1, starts, 2000, 0).mean for starts in (1, 2))
     assert both == pytest.approx(one, rel=1e-4) and begun[0] == begun[1] < 0 < begun[2]
 

@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 from flint import fmpq
 
-from icl.theory.giannou.own_token import (
-    masked_risk,
-    masked_risks,
-    spectra,
-    unmasked_risk,
-)
+from icl.theory.giannou.own_token import masked_risk, masked_risks, spectra, unmasked_risk
 from icl.theory.giannou.scalar_family import response as response_at
-
-THETA = [fmpq(k, 10) for k in (5, 4, 3, 2, 3, 11)]
 
 
 def test_the_risk_by_dirichlets_moments_one_by_one():
