@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from flint import arb, fmpq
 
-from icl.checks.lu.sizes import LONG, MAX_DIM, ORDER, Means, Ratios, compare, means_of
-from icl.checks.statement import Measured, Sample, setting
+from icl.checks.lu.sizes import LONG, MAX_DIM, ORDER, Means, Ratios, compare, means_of, require_examples
+from icl.checks.statement import UNREFUTED, Measured, Sample, setting
 from icl.errors import InputError, rising
 from icl.models.lu.finite import FiniteRisk, TaskMoments
 from icl.models.lu.pretraining import Pretraining
@@ -45,6 +45,12 @@ class RidgelessIcl(Ratios):
                 f"check.tau={self.tau}: must be {NEAR:g} away from 1; nearer, errors at these d say nothing"
             )
 
+    def expected(self) -> str:
+        """With few examples, tasks or prompts, or tau near 1, the draws tell little; the control is weak with
+        many examples."""
+        sizes = 4 <= self.alpha <= 20 and self.kappa * self.dims[0] >= 5 and self.tau >= 0.2
+        return super().expected() if sizes and abs(self.tau - 1) >= 2 * NEAR else UNREFUTED
+
     @property
     def ratios(self) -> tuple[float, float, float, float]:
         return self.alpha, self.kappa, self.tau, self.rho
@@ -53,6 +59,8 @@ class RidgelessIcl(Ratios):
         limit, half = Limit.at(*self.ratios), Limit.at(self.alpha / 2, *self.ratios[1:])
         of_ridge, of_half = (at.errors(at.effective_ridge(rational(self.ridge)))[0] for at in (limit, half))
         sizes = {d: Pretraining.at(d, *self.ratios) for d in self.dims}
+
+        require_examples(sizes[self.dims[-1]])
 
         def formulas(ratios: tuple[float, float, float, float]) -> np.ndarray:
             return np.array([*plotted(*ratios), plotted(*ratios, self.ridge)[0]])

@@ -7,12 +7,15 @@ import numpy as np
 from flint import arb
 
 from icl.checks.statement import QUANTILE, UNREFUTED, Measured, Sample, Statement, setting
+from icl.models.lu.pretraining import LEAST_NOISE, Pretraining
 from icl.progress import track
 from icl.random import generator
+from icl.theory.blurred import Undecided
 
 MAX_DIM, MAX_RATIO = 128, 1e4
 ORDER = 2  # of the polynomial in 1/d that errors are extrapolated by
 LONG = "the draws take days"
+FEWEST = 5  # examples at the largest d: with fewer no expansion in 1/d describes the errors
 
 
 @dataclass
@@ -44,6 +47,16 @@ class Ratios(Pretrained):
     """And k = kappa d tasks."""
 
     kappa: float = setting(0.5, 1e-4, 10.0, most=MAX_RATIO, beyond=LONG)
+
+    def expected(self) -> str:
+        """With less noise the features of one task are dependent."""
+        return super().expected() if self.rho >= LEAST_NOISE else UNREFUTED
+
+
+def require_examples(sizes: Pretraining) -> None:
+    if sizes.examples < FEWEST:
+        about = f"at d = {sizes.dim} a prompt has {sizes.examples} examples, and the limit has many"
+        raise Undecided(f"{about}: check.alpha or check.dims takes more")
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,21 +32,18 @@ class Threshold(Ratios):
         d, weights = self.dim, self.dim * (self.dim + 1)
         sizes = Pretraining.at(d, self.alpha, self.kappa, 1.0, self.rho)
         stream = generator(self.seed, "check")
-        reached = 0
-        for _ in range(9):  # that some prompts reach a rank makes it the rank of almost all
-            reached = max(reached, rank(whole_prompts(sizes, weights, stream)))
-            if reached == weights:
-                break
-        about = "weights less the rank of the features of d (d + 1) prompts of whole numbers"
-        m.zero("missing_rank", weights - reached, about)
-        more = rank(whole_prompts(sizes, d * d + 1, stream)) - d * d
-        about = "rank of d^2 + 1 prompts less d^2: 0 were d^2 the most that can be fitted"
-        m.control(about, more, of="missing_rank")
-
         draws = track(range(self.draws), "draws", self.draws)
         prompts = [replace(sizes, prompts=n) for n in (d * d, weights, weights + d)]
         errors = [[at.errors(stream)[0] for at in prompts] for _ in draws]
         squared_T, peak_T, after_T = np.array(errors).T
+
+        reached = reached_by(sizes, weights, stream)
+        about = "weights less the rank of the features of d (d + 1) prompts of whole numbers"
+        m.zero("missing_rank", weights - reached, about)
+        more = reached_by(sizes, d * d + 1, stream) - d * d
+        about = "rank of d^2 + 1 prompts less d^2: 0 were d^2 the most that can be fitted"
+        m.control(about, more, of="missing_rank")
+
         about = "share of draws in which the error is larger at d (d + 1) prompts than at"
         m.above("above_d_squared", share(peak_T > squared_T), HALF, f"{about} d^2")
         m.above("above_more", share(peak_T > after_T), HALF, f"{about} d more")
@@ -61,16 +58,26 @@ def share(seen_T: np.ndarray) -> Sample:
     return Sample(mean, max(mean - low, high - mean) / QUANTILE)
 
 
+def reached_by(sizes: Pretraining, count: int, rng: np.random.Generator) -> int:
+    """Return the largest rank of prompts drawn nine times: if some reach it, almost all do."""
+    found = 0
+    for _ in range(9):
+        found = max(found, rank(whole_prompts(sizes, count, rng)))
+        if found == count:
+            break
+    return found
+
+
 def whole_prompts(sizes: Pretraining, count: int, rng: np.random.Generator) -> np.ndarray:
     """Draw prompts whose tokens, tasks and noise are whole numbers; return their features up to scale."""
     N, L, D = count, sizes.examples, sizes.dim
-    w_ND = rng.integers(-9, 10, (sizes.tasks or N, D))[np.arange(N) % (sizes.tasks or N)]
+    w_ND = rng.integers(-99, 100, (sizes.tasks or N, D))[np.arange(N) % (sizes.tasks or N)]
     sums_ND, squares_N1 = np.zeros((N, D), int), np.zeros((N, 1), int)
     for _ in range(L):
-        x_ND = rng.integers(-9, 10, (N, D))
+        x_ND = rng.integers(-99, 100, (N, D))
         y_N1 = (x_ND * w_ND).sum(1, keepdims=True) + rng.integers(-1, 2, (N, 1)) * (sizes.rho > 0)
         sums_ND, squares_N1 = sums_ND + x_ND * y_N1, squares_N1 + y_N1**2
-    query_ND = rng.integers(-9, 10, (N, D))
+    query_ND = rng.integers(-99, 100, (N, D))
     return np.asarray((query_ND[:, :, None] * np.hstack([sums_ND, squares_N1])[:, None]).reshape(N, -1))
 
 

@@ -15,15 +15,18 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from icl.models.lu.finite import FiniteRisk, TaskMoments
+from icl.theory.blurred import Undecided
 
 Array = NDArray[np.float64]
 BLOCK = 512  # prompts whose products of pairs are held at a time
 WORTH = 75  # weights over the steps of conjugate gradients, about, from which these cost less
 PRECISION = 1e-8  # of the residual where they end
+LEAST_NOISE = 1e-5  # of one task without a ridge: w^T h = d times the last feature, but for noise
+DEPENDENT = "without a ridge the features of one task are dependent, or nearly: take more noise (check.rho)"
 DRAWS, LAWS = ("drawn", "balanced"), ("sphere", "gaussian")
 
 
@@ -78,6 +81,8 @@ class Pretraining:
 
     def fit(self, rng: np.random.Generator, ridges: Sequence[float]) -> tuple[list[Array], Array | None]:
         """Return Gamma by ridge, and the pretraining tasks."""
+        if self.tasks == 1 and self.rho < LEAST_NOISE and 0 in ridges:
+            raise Undecided(DEPENDENT)
         w_KD = None if self.tasks is None else self.draw_tasks(rng, self.tasks)
         features = self.dim * (self.dim + 1)
         blocks = self._blocks(rng, w_KD)
@@ -148,7 +153,10 @@ def _solutions(matrix_PP: Array, right_P: Array, shifts: Sequence[float]) -> Ite
     """Yield the solutions; of the matrix, which is written over, the lower triangle is read."""
     for before, shift in pairwise([0.0, *shifts]):
         matrix_PP[np.diag_indices_from(matrix_PP)] += shift - before
-        factor = cho_factor(matrix_PP, lower=True, overwrite_a=shift == shifts[-1], check_finite=False)
+        try:
+            factor = cho_factor(matrix_PP, lower=True, overwrite_a=shift == shifts[-1], check_finite=False)
+        except LinAlgError:
+            raise Undecided(DEPENDENT) from None
         yield np.asarray(cho_solve(factor, right_P))
 
 
