@@ -7,18 +7,18 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ROWS = {  # what each room has today; beside it where it is going
     "icl/theory": 6572,  # 6600
-    "icl/checks": 6970,  # 7000
+    "icl/checks": 7016,  # 7000
     "icl/figures + icl/experiments": 7591,  # 7600
-    "icl/tasks + icl/models + icl/algorithms": 6330,  # 6400
+    "icl/tasks + icl/models + icl/algorithms": 6338,  # 6400
     "icl/kernel": 1079,
     "icl/training + icl/callbacks": 2885,
     "icl/runs": 1498,
     "icl/config + icl/jobs + icl/cli": 3699,  # 3700
     "icl/loggers + icl/levels + icl/report + icl/*.py": 2662,  # 2500
-    "icl": 39286,  # 39300
+    "icl": 39340,  # 39300
     "web": 489,
     "hydra_plugins + scripts": 1106,
-    "tests": 19557,  # 19500
+    "tests": 19569,  # 19500
     "conf": 2344,
 }
 
