@@ -7,7 +7,6 @@ Settings are those of the verb; a check or a figure takes its own by their names
 """
 
 import contextlib
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -108,7 +107,7 @@ def _asked(
     config_dir: Folder | None,
     on_event: Listener | None,
 ) -> Iterator[tuple[Any, Session]]:
-    """Yield the request of a verb and its session, whose listener is the caller's, or a bar on a terminal, in
+    """Yield the request of a verb and its session, whose listener is the caller's, or the command's, in
     the main thread alone."""
     configs, group = ConfigDirs.of(config_dir), GROUP_OF.get(verb)
     overrides = [f"{group}={configs.one_option(group, name)}"] if group else []
@@ -121,8 +120,7 @@ def _asked(
         overrides.append(f"paths.outputs={literal(str(outputs))}")
     composed = compose(configs, verb, overrides)
     request, session = (parse if group else report.parse)(verb, composed, configs)
-    main = threading.current_thread() is threading.main_thread()
-    if on_event is not None or not main or not sys.stderr.isatty():
+    if on_event is not None or threading.current_thread() is not threading.main_thread():
         yield request, replace(session, on_event=on_event or quiet)
         return
     with Display(f"{verb} {name}".strip()) as display:

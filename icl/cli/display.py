@@ -14,7 +14,7 @@ from icl.cli.show import in_short, needs
 from icl.errors import full_errors
 from icl.progress import Event, ItemProgress, Message, Planned, StateChanged, WorkItem
 
-EVERY = 60.0  # seconds, for a line where there is no bar
+EVERY, IN_NOTEBOOK = 60.0, 10.0  # seconds, for a line where there is no bar
 Status = Callable[[], tuple[int, int, str]]
 
 
@@ -47,8 +47,9 @@ class Display:
         self._entered.close()
 
     def _keep_telling(self) -> None:
-        """Look at the status: every two seconds on a terminal, elsewhere once a minute, and print it."""
-        while not self._ended.wait(2.0 if self.on_terminal else EVERY):
+        """Look at the status: every two seconds on a terminal, elsewhere less often, and print it."""
+        every = 2.0 if self.on_terminal else IN_NOTEBOOK if self._console.is_jupyter else EVERY
+        while not self._ended.wait(every):
             with contextlib.suppress(OSError):  # of a record that changes meanwhile
                 if self._status is not None:
                     total, done, now = self._status()
@@ -95,6 +96,6 @@ class Display:
         self._bar.update(self._task, now=self._now())
 
     def _now(self) -> str:
-        """Return the position and the name: 7/70 check ID."""
-        of_all = f"{self.begun}/{self.total} " if self.total else ""
+        """Return how many are done, and what is under way."""
+        of_all = f"{self._bar.tasks[0].completed:.0f} of {self.total} done; " if self.total else ""
         return of_all + ", ".join(map(str, self.under_way))

@@ -42,7 +42,7 @@ class CriticalSet(Prompts):
         if d > 1:
             A[0] -= unit(0, 0, d)
             off = max(map(abs, changes_by_reflection(Random(self.seed), A, B)))
-            m.control("the same at a point off S", off, of="off_direction")
+            m.control("that difference at a point off S", off, of="off_direction")
         m.note(
             "On S a prompt's whitened gradients turn with the prompt. Whitened prompts have one law, however "
             "turned, so that the mean gradients are multiples of I: of Sigma for A_l, of I for B_l"

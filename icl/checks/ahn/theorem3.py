@@ -54,7 +54,7 @@ class Theorem3(CriticalSet):
         moments = covariance_moments(self.dim, self.context, 2 * L + 1)
         q, least = best_polynomial(moments, L)
         gradient = [mean_trace(moments, q * S**j) for j in range(1, L + 1)]
-        m.zero("gradient", gradient, "E tr S_n^j q(S_n), j = 1 .. L, at the optimum: they span it on S")
+        m.zero("gradient", gradient, "gradient on S at the optimum, as E tr S_n^j q(S_n) for j = 1 .. L")
         larger = q(fmpq_poly([0, fmpq(11, 10)]))
         m.control("every a_l a tenth larger", mean_trace(moments, larger * S), of="gradient")
         self.measure_gradients(m, [fmpq(k + 2, 7) for k in range(L)], [])
@@ -84,7 +84,7 @@ class Theorem3(CriticalSet):
         about = f"largest entry of a gradient on S off the multiples of I, by layer, up to {WIDE} dimensions"
         m.zero("flow_error", [off(on_s, layer) for layer in range(len(on_s))], about)
         tilted = [on_s[0] + unit(0, 0, d) / 2, *on_s[1:]]
-        m.control("at a point off S", off(tilted, 0), of="flow_error")
+        m.control("a gradient at a point off S", off(tilted, 0), of="flow_error")
 
     def _steps(self, m: Measured) -> None:
         """Section 4.2: the share of the risk that one step leaves, by the condition number."""
@@ -97,11 +97,11 @@ class Theorem3(CriticalSet):
             plain.append(layer.step(one)[1])
         about = "share of the risk that a step along Sigma^-1 leaves minus (d + 1)/(n + d + 1), by condition"
         m.zero("factor_error", [share - stated for share in white], about)
-        m.control("a plain step", plain[1] - stated, of="factor_error")
+        m.control("the share that a plain step leaves", plain[1] - stated, of="factor_error")
         growth = [after - before for before, after in pairwise(plain)]
         about = "least growth of the share that a plain step leaves, by condition"
         m.positive("least_growth", min(growth), about)
-        m.control("of that along Sigma^-1", white[1] - white[0], of="least_growth")
+        m.control("growth for a step along Sigma^-1", white[1] - white[0], of="least_growth")
 
     def compare(self, given: Given) -> Comparison:
         A = whitened(given, "Theorem 3", "sparse_a")["A"]
