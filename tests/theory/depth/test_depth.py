@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 from flint import arb, fmpq
-from scipy.integrate import quad, solve_ivp
 
 import icl
 from icl.theory.calculus import gradient
 from icl.theory.depth.flow import Spectrum
 from icl.theory.depth.power_law import PowerLaw
-from icl.theory.depth.steps import marchenko_pastur, risk, shared, wishart
+from icl.theory.depth.steps import risk, shared, wishart
 from icl.theory.rationals import identity, rational
 from icl.theory.wishart import best_polynomial
 from icl.theory.words import stack_risk
@@ -27,21 +26,6 @@ def test_a_risk_is_that_of_words_and_of_torch(dim, context):
     for layer, g in enumerate(STEPS):
         Q[layer, :dim, :dim] = -float(arb(g)) * np.eye(dim)
     assert icl.exact_risk(P, Q, context=context, covariance="identity") == pytest.approx(float(arb(exact)))
-
-
-def test_equal_steps_have_the_risk_and_slope_of_the_polynomial():
-    moments, g = wishart(2, 5, 7), fmpq(1, 3)
-    f = shared(moments, 3)
-    assert f(g) == risk(moments, [g] * 3)
-    assert sum(gradient(lambda *steps: risk(moments, steps), [g] * 3), fmpq(0)) == f.derivative()(g)
-
-
-@pytest.mark.parametrize("alpha", [0.5, 1.0, 4.0])
-def test_the_limit_has_the_moments_of_its_density(alpha):
-    low, high = ((1 - alpha**-0.5) ** 2, (1 + alpha**-0.5) ** 2)
-    for k, moment in enumerate(marchenko_pastur(rational(alpha), 6)[1:]):
-        density = lambda x, k=k: alpha * np.sqrt(max(0, (high - x) * (x - low))) * x**k / 2 / np.pi  # noqa: E731
-        assert float(arb(moment)) == pytest.approx(quad(density, low, high)[0], rel=1e-6)
 
 
 @pytest.mark.parametrize(("nu", "beta"), LAWS)
@@ -64,16 +48,6 @@ def test_balls_hold_the_sums(nu, beta):
             < law.separate_bound(L)
             < law.separate_constant / L ** (beta * (2 + nu))
         )
-
-
-def test_the_exponent_in_time_is_that_of_a_solved_flow():
-    law, spectrum = PowerLaw.at(1.2, 1.5), Spectrum.endless(1.2, 1.5)
-    rate = lambda t, g: [spectrum.weight_K @ (spectrum.lambda_K * np.exp(-2 * g[0] * spectrum.lambda_K))]  # noqa: E731
-    times = np.array([1e11, 2e11])
-    gamma_T = solve_ivp(rate, (0, 2e11), [0.0], "LSODA", t_eval=times, rtol=1e-10, atol=1e-10).y[0]
-    loss_T = [spectrum.weight_K @ np.exp(-2 * gamma * spectrum.lambda_K) for gamma in gamma_T]
-    assert np.log(loss_T[1] / loss_T[0]) / np.log(2) == pytest.approx(-1.5 / 3.5, abs=2e-3)
-    assert abs(law.time_slope(arb(10) ** 40) + fmpq(3, 7)) < 1e-12
 
 
 @pytest.mark.parametrize(("nu", "beta"), LAWS)
