@@ -1,4 +1,4 @@
-"""Searches for single heads and proofs that none is below a level; section 5's layer and the filter."""
+"""Searches for single heads and proofs that none is below a level; section 5's layer."""
 
 from random import Random
 
@@ -9,10 +9,10 @@ from icl.checks.lds.optimum_s import OptimumS
 from icl.checks.lds.pcg import Pcg
 from icl.errors import InputError
 from icl.theory.lds.heads import Heads, is_positive
-from icl.theory.lds.kalman import Predictor, filter_gain, least_errors, radius
+from icl.theory.lds.kalman import radius
 from icl.theory.lds.layer import Layer, gram_moments, hessian_traces, in_pattern, pairs_of
 from icl.theory.lds.systems import Noise, covariance, covariance_limit, independent_modes
-from icl.theory.rationals import column, diagonal, dot, identity, matrix
+from icl.theory.rationals import column, dot, identity, matrix
 from tests.theory.test_definitions import some
 
 NOISE = Noise(fmpq(1, 4), fmpq(1, 2), fmpq(1, 3))
@@ -80,21 +80,6 @@ def test_a_singular_risk_is_refused(statement):
     still = {"process_noise": 0.0, "observation_noise": 0.0, "initial_variance": 1.0}
     with pytest.raises(InputError, match="singular"):
         statement(dim=1, length=8, **still).decide()
-
-
-def test_the_filter_is_the_fixed_point_of_riccati_and_its_errors_those_of_the_covariances():
-    A, c, process, noise = diagonal([fmpq(1, 2), fmpq(-4, 5)]), column([1, 2]), identity(2) / 3, fmpq(1, 5)
-    k = filter_gain(A, c, process, 0.2)
-    p = Predictor(A, c, A * k, process, noise)
-    P = covariance_limit(p.closed, process + noise * p.gain * p.gain.transpose())
-    off = P * c / p.variance - k
-    assert max(abs(e) for e in off.entries()) < fmpq(1, 10**10) and radius(p.closed) < 1
-    errors = least_errors(p.lags(15))
-    assert errors == sorted(errors, reverse=True) and abs(errors[-1] / p.variance - 1) < fmpq(1, 10**6)
-    assert Predictor(A, c, 0 * k, process, noise).variance == p.lags(1)[0]
-    assert filter_gain(A, c, 0 * process, 0.0) == 0 * c
-    y, first = [fmpq(e) for e in (3, -1, 2)], column([1, -2])
-    assert sum(p.terms_of_3(y, first, p.gain)) == p.run(y, first)
 
 
 def test_the_limit_is_that_of_the_covariances():
