@@ -38,7 +38,8 @@ def show(document: Document) -> None:
     line(f"{document['jobs']} jobs: {', '.join(counts)}")
     for check in dict.fromkeys(verdict["check"] for _, verdict in trained):
         of_check = [(words(job, keys), verdict) for job, verdict in trained if verdict["check"] == check]
-        counts = [f"{n} {verdict}" for verdict, n in Counter(v["verdict"] for _, v in of_check).items()]
+        found = Counter(verdict["verdict"] for _, verdict in of_check)
+        counts = [f"{n} {one.rstrip('s') if n > 1 else one}" for one, n in found.items()]
         line(f"{check} at the trained weights: {', '.join(counts)}")
         other = [job for job, verdict in of_check if verdict["verdict"] != verdict["expected"]]
         if other:
