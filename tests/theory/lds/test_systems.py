@@ -98,20 +98,6 @@ def test_settings_a_and_b_are_their_definition(setting, d, length, window):
     assert mean == [[numbers.mean(one * other) for other in y] for one in y]
 
 
-@pytest.mark.parametrize("setting", "ab")
-def test_listed_eigenvalues_are_their_definition(setting):
-    values, length = [fmpq(1, 2), fmpq(-2, 3)], 3
-    parts = []
-    for sign in (1, -1):
-        numbers = Sphere(2 + length * 3 + 2, 0, 2) if setting == "b" else Numbers(2 + length * 3)
-        c = list(numbers.ring.gens())[-2:] if setting == "b" else [fmpq(1)] * 2
-        y = observed(numbers, diagonal([sign * e for e in values]).tolist(), c, length)
-        form, linear, constant = prompt_of(numbers.mean, y, 1)
-        parts.append([*form, *linear, constant])
-    form, linear, constant = found(listed_modes(setting, values, length, NOISE), 1)
-    assert [*form, *linear, constant] == [(a + b) / 2 for a, b in zip(*parts, strict=True)]
-
-
 def test_drawn_systems_and_their_covariances_are_their_definition():
     A, c, length = some(1, 2, 2), some(2, 2), 4
     root = matrix([[fmpq(1, 2), 0], [0, fmpq(1, 2)]])
