@@ -27,6 +27,7 @@ from icl.tasks import LinearRegression
 from icl.tasks.conditioned_regression import ConditionedRegression
 from icl.tasks.dynamical_system import DynamicalSystem
 from icl.training.estimators import make_estimator
+from tests.theory.drawing import draw
 
 pytestmark = pytest.mark.skipif(library.why_none() is not None, reason=f"no kernel: {library.why_none()}")
 EXACT = {torch.float64: 1e-12, torch.float32: 1e-5}
@@ -212,11 +213,7 @@ def test_random_programs(seed, replicas, batch, which):
 
 @pytest.mark.parametrize("size", [9, 16, 31, 32])
 def test_larger_matrices(size):
-    generator = torch.Generator().manual_seed(size)
-    A, S = (
-        torch.randn(*shape, generator=generator, dtype=torch.float64)
-        for shape in ((2, size, size), (2, size, size, 11))
-    )
+    A, S = draw(size, 2, size, size), draw(size + 1, 2, size, size, 11)
 
     def risk(weights, prompts):
         moved = right_matmul(prompts["S"], weights["A"])
@@ -230,17 +227,14 @@ def test_larger_matrices(size):
     ("rows", "inner", "columns"), [(65, 3, 128), (128, 65, 2), (3, 127, 66), (97, 97, 1)]
 )
 def test_matrices_of_more_than_64_rows_or_columns(rows, inner, columns, dtype):
-    generator = torch.Generator().manual_seed(rows)
-
-    def drawn(*shape):
-        return torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype)
+    A, S, B = draw(1, 2, rows, inner), draw(2, 2, inner, inner, 18), draw(3, 2, inner, columns)
 
     def risk(weights, prompts):
         return squared_norm(right_matmul(left_matmul(weights["A"], prompts["S"]), weights["B"])).mean(-1)
 
-    weights = {"A": drawn(2, rows, inner) / rows, "B": drawn(2, inner, columns) / columns}
-    for names in ({"instructions": name} for name in sets()):
-        agree(risk, weights, {"S": drawn(2, inner, inner, 18)}, EXACT[dtype], **names)
+    weights = {"A": (A / rows).to(dtype), "B": (B / columns).to(dtype)}
+    for name in sets():
+        agree(risk, weights, {"S": S.to(dtype)}, EXACT[dtype], instructions=name)
 
 
 def test_matrices_beyond_the_limit_are_refused():
@@ -260,9 +254,8 @@ def test_every_remainder_of_the_batch(instructions):
 
 
 def quadratic(batch, dtype=torch.float64, replicas=2):
-    generator = torch.Generator().manual_seed(batch)
-    weights = {"A": torch.randn(replicas, 3, 3, generator=generator, dtype=torch.float64).to(dtype)}
-    prompts = {"S": torch.randn(replicas, 3, 3, batch, generator=generator, dtype=torch.float64).to(dtype)}
+    weights = {"A": draw(batch, replicas, 3, 3).to(dtype)}
+    prompts = {"S": draw(batch + 1, replicas, 3, 3, batch).to(dtype)}
 
     def function(weights, prompts):
         moved = right_matmul(prompts["S"], weights["A"])

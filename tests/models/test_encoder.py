@@ -7,6 +7,7 @@ import torch
 
 from icl.models import Encoder
 from icl.tasks.prompts import TokenPrompt
+from tests.theory.drawing import draw
 
 R, B, N, D, L, W, H = 2, 3, 4, 2, 2, 4, 2
 KINDS = {
@@ -32,9 +33,7 @@ def encoder(seeds=(0, 1), **settings):
 
 @pytest.fixture(scope="module")
 def prompt():
-    rng = torch.Generator().manual_seed(3)
-    context = torch.randn(R, B, N, D + 1, dtype=torch.float64, generator=rng)
-    query = torch.randn(R, B, D + 1, dtype=torch.float64, generator=rng)
+    context, query = draw(3, R, B, N, D + 1), draw(4, R, B, D + 1)
     return TokenPrompt(context, query, torch.zeros(R, B, dtype=torch.float64), 1)
 
 

@@ -6,22 +6,19 @@ import pytest
 import torch
 
 from icl.models import tokens
+from tests.theory.drawing import draw
 
 R, B, N, P, L, H = 2, 3, 4, 3, 2, 2
 
 
-def random(*shape, seed=0, scale=0.5):
-    return scale * torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
 @pytest.fixture
 def stack():
-    return random(R, L, H, P, P, seed=1), random(R, L, H, P, P, seed=2)
+    return draw(1, R, L, H, P, P) / 2, draw(2, R, L, H, P, P) / 2
 
 
 @pytest.fixture
 def prompt():
-    return random(R, B, N, P, seed=3, scale=1), random(R, B, P, seed=4, scale=1)
+    return draw(3, R, B, N, P), draw(4, R, B, P)
 
 
 def by_hand(P_LHPP, Q_LHPP, context_NP, query_P, activation, mask=True):
@@ -63,7 +60,7 @@ def test_causality_through_gradients(activation, prompt):
     """Differentiate: the query is no token's value, not even its own: with Q = 0 no score depends on it,
     and d out/d q = I."""
     context, query = prompt
-    V = random(1, L, H, P, P, seed=5).expand(R, -1, -1, -1, -1)
+    V = draw(5, 1, L, H, P, P).expand(R, -1, -1, -1, -1)
     query = query.clone().requires_grad_()
     out = tokens.stack_forward(V, torch.zeros_like(V), context, query, activation)
     for a in range(P):

@@ -3,13 +3,11 @@ import itertools
 import torch
 
 from icl.tasks.estimators import norm_and_stderr
+from tests.theory.drawing import draw
 
 
 def chunks(mean, repeats, chunks=50):
-    noise = torch.randn(
-        chunks, repeats, len(mean), dtype=torch.float64, generator=torch.Generator().manual_seed(1)
-    )
-    return mean + noise
+    return mean + draw(1, chunks, repeats, len(mean))
 
 
 def test_the_square_is_the_mean_over_pairs_of_chunks_and_the_error_the_jackknifes():

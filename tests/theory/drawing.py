@@ -1,4 +1,4 @@
-"""Random matrices for the tests of theory, each a function of its seed."""
+"""Random matrices of tests, each a function of its seed."""
 
 import torch
 
