@@ -41,7 +41,7 @@ def _show(runs: Sequence[ListedRun], outputs: Path, metric: str) -> None:
     from icl.cli.show import line, table
 
     if not runs:
-        line(f"no such runs in {outputs / 'runs'}")
+        line(f"no runs found in {outputs / 'runs'}")
         return
     line(f"runs in {outputs / 'runs'}, each in EXPERIMENT/FOLDER")
     names = [run.name.split(" ") for run in runs]

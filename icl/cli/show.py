@@ -101,10 +101,13 @@ def checks(document: Document) -> None:
         for d in documents
     ]  # fmt: skip
     table({"check": "", "verdict": "", "measured against its bound": "wrapped", "s": "right"}, rows)
-    _unexpected(documents)
+    _decided(documents)
 
 
-def _unexpected(documents: Sequence[Document]) -> None:
+def _decided(documents: Sequence[Document]) -> None:
+    """Print how checks are decided, and the sentences of those that are other than expected."""
+    if documents:
+        line(f"{len(documents)} checks: {totals(documents)}")
     for d in documents:
         if d["verdict"] != d["expected"]:
             _sentence(f"{d['check']}: {_told(d)}", 0, style="red")
@@ -173,12 +176,10 @@ def needs(group: str, id: str, reason: str) -> str:
 def reproduced(document: Document) -> None:
     """Print the totals, what is not as expected, what was skipped or failed, and the report's path."""
     claims = [(claim, figure["figure"]) for figure in document["figures"] for claim in figure["claims"]]
-    if document["checks"]:
-        line(f"{len(document['checks'])} checks: {totals(document['checks'])}")
+    _decided(document["checks"])
     if claims:
         counted = totals([claim for claim, _ in claims])
         line(f"{len(claims)} claims of {len(document['figures'])} figures: {counted}")
-    _unexpected(document["checks"])
     for claim, id in claims:
         if claim["verdict"] != claim["expected"]:
             _sentence(f"{id}: {outcome(claim)}: {_of_claim(claim)}", 0, style="red")

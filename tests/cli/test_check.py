@@ -102,6 +102,7 @@ def test_many(icl: Run, two_checks: None, monkeypatch: pytest.MonkeyPatch) -> No
     text = icl("check", "check=all", "scale=smoke", "check.seed=1", "check.expected=fails")
     assert text.code == 1 and max(map(len, text.out.splitlines())) <= 80 and "…" not in text.out
     assert text.out.count("✓ holds !") == text.out.count("Expected: fails.") == 2
+    assert "2 checks: 2 other than expected" in text.out
 
 
 WEIGHTS: dict[str, dict[str, Any]] = {

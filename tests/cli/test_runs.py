@@ -146,7 +146,7 @@ def test_what_the_folder_contradicts(tmp_path: Path, capsys: pytest.CaptureFixtu
     shutil.copytree(folders[1], tmp_path / "runs/mine/first" / PRINTS[3])
     (copy,) = (run for run in listed(tmp_path, capsys) if run["fingerprint"] == PRINTS[3])
     assert copy["status"] == "damaged" and copy["why"] == f"it is the record of mine/first/{PRINTS[1]}"
-    assert text(tmp_path / "nowhere", capsys) == f"no such runs in {tmp_path / 'nowhere/runs'}\n"
+    assert text(tmp_path / "nowhere", capsys) == f"no runs found in {tmp_path / 'nowhere/runs'}\n"
     assert main(["runs", "sort=loss", f"paths.outputs={tmp_path / 'nowhere'}"]) == 1
     assert not (tmp_path / "nowhere").exists()
 
