@@ -4,16 +4,8 @@ monomial."""
 import pytest
 from flint import fmpq
 
-from icl.theory.rationals import ZERO, column, dot, matrix
-from icl.theory.xie.heads import (
-    Heads,
-    all_heads_of,
-    descent_head,
-    descent_risk,
-    factorised_slopes,
-    heads_of,
-    norm,
-)
+from icl.theory.rationals import column, dot, matrix
+from icl.theory.xie.heads import Heads, all_heads_of, descent_head, descent_risk, heads_of
 from tests.theory.test_definitions import Numbers, some
 from tests.theory.test_definitions import dot as product
 
@@ -114,18 +106,3 @@ def test_what_fewer_heads_lose(dim, context):
     step = descent_risk(dim, layer.share)
     assert step == fmpq(dim * (dim + 1), context + dim + 1)
     assert layer.least() - step == 2 * layer.guess_error / (dim * context + 2)
-
-
-def test_the_factorised_moment():
-    """Differentiate sum_k <X_k, M>^2 - 2 <m_k, X_k> with M = E G and m_k = E w_k G, w = w* + u, by hand."""
-    mean = [fmpq(1), fmpq(-1, 2)]
-    X = Heads(mean, 0).matrices(heads_of_size(2))
-    slopes = factorised_slopes(mean, X)
-    numbers = Numbers(2)
-    w = [m + u for m, u in zip(mean, numbers.draw(2), strict=True)]
-    G = [[1, 0, w[0]], [0, 1, w[1]], [*w, product(w, w)]]
-    M = matrix([[numbers.mean(g) for g in row] for row in G])
-    for k in range(2):
-        m = matrix([[numbers.mean(w[k] * g) for g in row] for row in G])
-        assert slopes[k] == 2 * (dot(X[k], M) * M - m)
-    assert norm([fmpq(3), fmpq(4)]) == 5 and norm([ZERO]) == 0
