@@ -23,9 +23,10 @@ def notify(message: str) -> None:
 
 @contextlib.contextmanager
 def locked(path: Path, notify: Callable[[str], None] = notify, *, wait: bool = True) -> Iterator[bool]:
-    """Hold the lock at `path` for the block, creating its folder if needed; say once whom it waits for.
-    Without `wait` yield False where another process has it."""
+    """Hold the lock at `path` for the block, creating its folder if needed, which goes if it stays empty; say
+    once whom it waits for. Without `wait` yield False where another process has it."""
     lock, who = FileLock(path, thread_local=False), "another process"
+    new = [folder for folder in path.parents if not folder.exists()]
     # `icl clean` takes a forgotten one for a temporary file.
     holder, said = path.with_name(f".{path.name}.holder.tmp"), False
     while not (mine := _acquired(lock, path)) and wait:
@@ -46,6 +47,9 @@ def locked(path: Path, notify: Callable[[str], None] = notify, *, wait: bool = T
                 with contextlib.suppress(OSError):
                     file.unlink()
             lock.release()
+            for folder in new:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
 
 
 def is_live(path: Path) -> bool:

@@ -23,7 +23,11 @@ def test_one_at_a_time_and_nothing_left(path):
     assert not is_live(path) and not path.parent.exists()
     with locked(path) as mine:
         assert mine and is_live(path) and not is_free(path)
-    assert not is_live(path) and list(path.parent.iterdir()) == []
+    assert not is_live(path) and not path.parent.exists()
+    path.parent.mkdir()
+    with locked(path):
+        pass
+    assert list(path.parent.iterdir()) == [], "a folder that was there stays"
 
 
 def test_waits_for_a_living_process_and_says_so_once(path, hold, monkeypatch):
