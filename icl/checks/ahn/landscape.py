@@ -105,7 +105,8 @@ class Landscape(Statement):
         below = self.random_starts.minimum_below_disturbed(self.minima[0], DISTURBED)
         about = "1e-4 minus the relative excess of the minimum below the best one, disturbed by 2%"
         m.control(about, rational(SAME - below / best + 1), wants="positive")
-        reached = Counter(_named(end.minimum, known) for end in ends)
+        near = ((end.minimum, (one for one in known if abs(end.minimum / one - 1) < SAME)) for end in ends)
+        reached = Counter(f"{next(same, found):.6g}" for found, same in near)  # as the search on S has it
         rising = dict(sorted(reached.items(), key=lambda pair: float(pair[0])))
         about = "starts whose projection on S descends to a local minimum, by its exact risk"
         m.number("reached_by_risk", rising, about)
@@ -118,8 +119,3 @@ class Landscape(Statement):
         m.number("at_best_by_init_std", list(map(sum, of_size)), about)
         m.number("starts_by_init_std", list(map(len, of_size)), "number of starts, by initial scale")
         m.note("The paper trains with Adam, on plain prompts: `icl figure figure=ahn/fig3 scale=paper`")
-
-
-def _named(risk: float, known: Sequence[float]) -> str:
-    """Return the minimum as the search on S has it, where it has."""
-    return next((f"{one:.6g}" for one in known if abs(risk / one - 1) < SAME), f"{risk:.6g}")

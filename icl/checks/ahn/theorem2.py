@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from random import Random
 
-from flint import fmpq_mat
-
 from icl.checks.statement import Measured, Statement, setting
 from icl.theory.ahn.critical_set import query_polynomial
 from icl.theory.ahn.forward import positive
@@ -42,7 +40,7 @@ class Theorem2(Statement):
         turned = stack_risk([R * A * R, R * B * R], n) - risk
         m.zero("turned", turned, "risk of a symmetric pair, both reflected, minus its risk")
         m.control("A_0 reflected alone", stack_risk([R * A * R, B], n) - risk, of="turned")
-        A_diagonal, B_diagonal = on_diagonal(A), on_diagonal(B)
+        A_diagonal, B_diagonal = (diagonal([x[i, i] for i in range(d)]) for x in (A, B))
         rest = B - B_diagonal
         about = "derivative of the risk along the part of A_1 off the diagonal, at a diagonal pair"
         m.zero("slope", stack_slope([A_diagonal, B_diagonal], n, 1, rest), about)
@@ -59,7 +57,3 @@ class Theorem2(Statement):
             "the part of A_1 off the diagonal can only raise it. That multiples of I are no worse is "
             "ahn/global_optimum's"
         )
-
-
-def on_diagonal(x: fmpq_mat) -> fmpq_mat:
-    return diagonal([x[i, i] for i in range(x.nrows())])

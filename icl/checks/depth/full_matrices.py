@@ -34,7 +34,9 @@ class FullMatrices(Statement):
             m.zero("least", step_risk(moments, steps), "risk of the steps 1 / lambda_k; none is negative")
             m.control("the same without the last step", step_risk(moments, steps[:-1]), of="least")
             return
-        gammas = [_matrix(k, d) for k in range(L)]
+        cells = [(i, j) for i in range(d) for j in range(d)]
+        beside = [fmpq_mat(d, d, [fmpq((3 * i + 5 * j + k) % 7 - 3, 20) for i, j in cells]) for k in range(L)]
+        gammas = [(k + 1) * identity(d) + off for k, off in enumerate(beside)]  # without symmetry
         group = list(signed_permutations(d))
         errors = rotated_errors(lam, gammas, group)
         mean = sum(errors, fmpq_mat(d, d)) / len(group)
@@ -52,12 +54,6 @@ class FullMatrices(Statement):
         flat = identity(d) * (trace(gammas[0]) / d)
         m.zero("layer", (layer - flat).entries(), "mean of O^T Gamma_1 O less tr(Gamma_1) I / D")
         m.control("the same without rotations", (gammas[0] - flat)[0, 1], of="layer")
-
-
-def _matrix(layer: int, d: int) -> fmpq_mat:
-    """Return a matrix without symmetry, near a multiple of I."""
-    beside = [fmpq((3 * i + 5 * j + layer) % 7 - 3, 20) for i in range(d) for j in range(d)]
-    return identity(d) * (layer + 1) + fmpq_mat(d, d, beside)
 
 
 def _risk(lam: list[fmpq], omega: list[fmpq], error: fmpq_mat) -> fmpq:

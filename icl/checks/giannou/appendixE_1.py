@@ -23,7 +23,7 @@ class AppendixE1(Statement):
         "eps^T grad g and z is eps^T Hess g eps"
     )
     claim = (
-        "h is decreasing in x >= 1/6 for |c| <= .06 and z = 0; h(1/6) <= -.01 for |c| <= .01, |z| <= .012."
+        "h falls in x >= 1/6, where real, if |c| <= .06, z = 0; h(1/6) <= -.01 if |c| <= .01, |z| <= .012."
     )
     quote = (
         "\"we have that the maximum value of $g'$ is approximately $-0.02$. This implies that $h$ is "

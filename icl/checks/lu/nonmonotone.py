@@ -15,7 +15,6 @@ from icl.theory.lu.limits import Limit, plotted
 from icl.theory.rationals import rational
 
 GRID = np.geomspace(0.1, 1e4, 501).tolist()  # of alpha
-NEAR = 0.1
 
 
 @dataclass
@@ -39,7 +38,7 @@ class Nonmonotone(Ratios):
         errors = [plotted(alpha, self.kappa, self.tau, self.rho)[0] for alpha in (*fewer[::20], self.alpha)]
         if self.tau == 1 or errors[-1] <= min(errors):
             return "undecided"
-        clear = self.dim >= 8 and abs(self.tau - 1) > NEAR and errors[-1] > (1 + NEAR) * min(errors)
+        clear = self.dim >= 8 and abs(self.tau - 1) > 0.1 and errors[-1] > 1.1 * min(errors)
         return super().expected() if clear and self.kappa * self.dim >= 0.5 else UNREFUTED
 
     def measure(self, m: Measured) -> None:

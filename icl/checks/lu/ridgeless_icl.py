@@ -46,10 +46,8 @@ class RidgelessIcl(Ratios):
             )
 
     def expected(self) -> str:
-        """With few examples, tasks or prompts, or tau near 1, the draws tell little; the control is weak with
-        many examples."""
-        sizes = 4 <= self.alpha <= 20 and self.kappa * self.dims[0] >= 5 and self.tau >= 0.2
-        return super().expected() if sizes and abs(self.tau - 1) >= 2 * NEAR else UNREFUTED
+        """At other laws the draws that tell were not counted: errors vary more, or the control is weak."""
+        return super().expected() if self.at_default else UNREFUTED
 
     @property
     def ratios(self) -> tuple[float, float, float, float]:

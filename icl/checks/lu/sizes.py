@@ -41,6 +41,10 @@ class Pretrained(Simulated):
         """With fewer draws than by default some intervals are too wide for a verdict."""
         return "holds" if self.draws >= type(self).draws else UNREFUTED
 
+    @property
+    def at_default(self) -> bool:
+        return replace(self, draws=type(self).draws, seed=0) == type(self)()
+
 
 @dataclass
 class Ratios(Pretrained):

@@ -12,11 +12,11 @@ from icl.theory.xie.heads import Heads, descent_risk
 
 @dataclass
 class PriorGap(Guessed):
-    """The guesses are for w* = 0."""
+    """Guesses are taken at w* = 0, and at w* the vector and the bias together."""
 
     where = "Sections 5.1.2 and 5.1.3; Figures 3 (b) and 4"
     title = "Section 5.1: the gap is linear in |w*|^2, |v|^2 and b^2"
-    law = "x ~ N(0, I), w ~ N(w*, I), C examples, y = w.x; y_q = 0, or w* = 0 and y_q = v.x_q + b"
+    law = "x ~ N(0, I), w ~ N(w*, I), C examples, y = w.x; y_q = v.x_q + b, v and b 0 or not"
     claim = (
         "The least risk of multi-head LSA less the risk of one gradient step from w* with the best step size "
         "is proportional to |w*|^2, |v|^2 and b^2: it is 2 (|w* - v|^2 + b^2) / (d C + 2)."
@@ -42,9 +42,10 @@ class PriorGap(Guessed):
             Heads(self.mean, share),
             Heads(nothing, share, self.guess),
             Heads(nothing, share, None, self.guess_bias),
+            Heads(self.mean, share, self.guess, self.guess_bias),
         ]
         slopes = [(layer.least() - descent_risk(d, share)) / layer.guess_error for layer in layers]
         off = [slope - predicted for slope in slopes]
-        m.zero("slope_errors", off, "gap over |w*|^2, |v|^2 or b^2, less 2 / (d C + 2)")
+        m.zero("slope_errors", off, "gap over |w*|^2, |v|^2, b^2 or |w* - v|^2 + b^2, less 2 / (d C + 2)")
         m.control("the same with 2 / (d C)", slopes[0] - fmpq(2, d * C), of="slope_errors")
         m.number("slope", slopes[0], "the gap over |w*|^2")
