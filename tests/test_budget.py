@@ -7,7 +7,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ROWS = {  # what each room has today; beside it where it is going
     "icl/theory": 6572,  # 6600
-    "icl/checks": 7016,  # 7000
+    "icl/checks": 7000,  # 7000
     "icl/figures + icl/experiments": 7591,  # 7600
     "icl/tasks + icl/models + icl/algorithms": 6338,  # 6400
     "icl/kernel": 1079,
@@ -15,7 +15,7 @@ ROWS = {  # what each room has today; beside it where it is going
     "icl/runs": 1502,
     "icl/config + icl/jobs + icl/cli": 3702,  # 3700
     "icl/loggers + icl/levels + icl/report + icl/*.py": 2660,  # 2500
-    "icl": 39345,  # 39300
+    "icl": 39329,  # 39300
     "web": 489,
     "hydra_plugins + scripts": 1106,
     "tests": 19445,  # 19500
