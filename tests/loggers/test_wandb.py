@@ -6,6 +6,7 @@ import shlex
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -234,11 +235,25 @@ def test_a_resumed_run_is_one_run(tmp_path: Path) -> None:
     assert [row[STEP] for row in run.rows if "mean/loss" in row] == [0, 2, 4, 6, 8] and run.exit_code == 0
 
 
+def wait_once_open() -> None:
+    """Let a run that has been opened at the server wait for its death."""
+
+    def open_run(**given: Any) -> Any:
+        run = wandb_run.open_run(**given)
+        while not Path("died").exists():
+            time.sleep(0.01)
+        return run
+
+    lightning.open_run = open_run
+
+
 def test_a_server_that_dies(tmp_path: Path) -> None:
     with Loopback() as server:
-        command = started(tmp_path, "logger=wandb", "train.steps=2000", **server.environment)
+        argv = [*LOGGED, "logger=wandb", f"paths.outputs={tmp_path / 'outputs'}"]
+        command = Command(argv, tmp_path, apart(tmp_path, **server.environment), wait_once_open)
         command.until(lambda: server.runs)
         server.die()
+        (tmp_path / "died").touch()
         assert command.end() == 0 and "Traceback" not in command.err, command.err
     assert command.err.count("upload with: wandb sync") == 1
 
