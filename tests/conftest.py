@@ -9,10 +9,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+from typing import Any
 
 import hypothesis
 import pytest
+from hydra.core.global_hydra import GlobalHydra
 
+from hydra_plugins.icl._loader import share_compositions
 from tests.processes import ROOT
 
 CACHES = [*(f"WANDB_{kind}DIR" for kind in ("ARTIFACT_", "CACHE_", "CONFIG_", "DATA_", ""))]
@@ -22,12 +25,19 @@ CACHES += ["HYPOTHESIS_STORAGE_DIRECTORY", "MPLCONFIGDIR", "TORCHINDUCTOR_CACHE_
 def pytest_configure(config: pytest.Config) -> None:
     """Make one directory for the whole run: xdist's workers inherit their parent's environment. They share
     the cores, so a command takes one unless a test says `jobs`. Hypothesis tries the same examples every
-    time."""
+    time. All that Hydra composes in this process, twice for each command, is shared."""
     hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
     hypothesis.settings.load_profile("repeatable")
     os.environ["LOKY_MAX_CPU_COUNT"] = "1"
     os.fsync = lambda descriptor: None
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell ignores it
+    initialize = GlobalHydra.initialize
+
+    def with_shared_compositions(self: GlobalHydra, hydra: Any) -> None:
+        initialize(self, hydra)
+        share_compositions(hydra.config_loader)
+
+    GlobalHydra.initialize = with_shared_compositions
     if hasattr(config, "workerinput"):
         return
     directory = tempfile.TemporaryDirectory(prefix="icl-tests-", ignore_cleanup_errors=True)
@@ -64,7 +74,6 @@ def outputs(tmp_path):
 @pytest.fixture
 def icl(tmp_path, outputs, capfd, monkeypatch):
     """Return a function that runs `icl` in an empty working folder, with its own outputs and without W&B."""
-    from hydra.core.global_hydra import GlobalHydra
     from hydra.core.hydra_config import HydraConfig
 
     from icl.cli import main

@@ -287,7 +287,7 @@ class Validation(Callback):
         _current.on_start()
         try:
             loader = GlobalHydra.instance().config_loader()
-            share_compositions(loader, {})
+            share_compositions(loader)
             _current.prepare(config, loader)
             _current.stored.write()
             if _current.is_search or any(job.known is None for job in _current.jobs):

@@ -60,17 +60,13 @@ class Composed:
     overrides: tuple[str, ...] = ()
 
 
-def compose(
-    configs: ConfigDirs, verb: str, overrides: Sequence[str], known: dict[Any, Any] | None = None
-) -> Composed:
-    """Compose conf/VERB.yaml with `overrides`. What has been composed is kept in `known`, and shared with
-    what differs in values alone."""
+def compose(configs: ConfigDirs, verb: str, overrides: Sequence[str]) -> Composed:
+    """Compose conf/VERB.yaml with `overrides`."""
     typed = for_hydra(overrides)
     if configs.user is not None:  # as by --config-dir
         typed.append(f"{_SEARCHED}={literal([f'file://{configs.user}'])}")
     with hydra_session(configs, verb, overrides) as loader:
-        if known is not None:
-            share_compositions(loader, known)
+        share_compositions(loader)
         return resolve(loader.load_configuration(verb, typed, RunMode.RUN), loader)
 
 

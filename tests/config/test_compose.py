@@ -86,6 +86,8 @@ def test_a_folder_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "local/default.yaml").write_text("# @package _global_\npaths: {outputs: there}\n")
     mine = ConfigDirs.of(tmp_path)
     assert settings("experiment=mine", "scale=paper", configs=mine)["name"] == "mine/c"
+    (tmp_path / "experiment/mine.yaml").write_text(text.replace("mine/", "mean/"))
+    assert settings("experiment=mine", "scale=paper", configs=mine)["name"] == "mean/c"
     assert settings("experiment=mine", "optimizer=sgd", configs=mine)["optimizer"]["lr"] == 0.01
     assert settings(configs=mine)["paths"]["outputs"] == mine.default_outputs() == "there"
     assert settings("paths.outputs=typed", configs=mine)["paths"]["outputs"] == "typed"
@@ -101,22 +103,22 @@ def test_a_folder_of_ones_own(tmp_path: Path) -> None:
         [["experiment=ahn/theorem3", "callbacks=none", f"task.dim={one}"] for one in (3, 4)],
         [["experiment=lds/ar", f"task.setting={one}", "+trainer.profiler=simple"] for one in "ab"],
         [["experiment=ahn/theorem3", f"seeds={seeds}", "~checks"] for seeds in ("[0]", "[1,2]")],
+        [["experiment=ahn/theorem3", f"train.steps={one}", f"++train.steps={one + 1}"] for one in (3, 5)],
         [["model.layers=1", "scale=smoke"], ["model.layers=2", "scale=paper"], ["scale=laptop"]],
     ],
-    ids=["values", "options", "group", "added", "deleted", "order"],
+    ids=["values", "options", "group", "added", "deleted", "added last", "order"],
 )  # fmt: skip
 def test_jobs_that_share_a_composition_have_what_hydra_composes(jobs: list[list[str]]) -> None:
     with hydra_session(SHIPPED, "train", []) as loader:
         master = loader.load_configuration("train", [], RunMode.MULTIRUN)
+        loader.load_configuration = loader.load_configuration.load  # as Hydra has made it
         alone = [OmegaConf.to_container(loader.load_sweep_config(master, job)) for job in jobs]
         resolved = [resolve(loader.load_sweep_config(master, job), loader) for job in jobs]
-        share_compositions(loader, {})
+        share_compositions(loader)
         for job, wanted, settled in zip(jobs, alone, resolved, strict=True):
             found = loader.load_sweep_config(master, job)
             assert OmegaConf.to_container(found) == wanted
             assert resolve(found, loader) == settled
         pickled = pytest.importorskip("cloudpickle").dumps(loader)
         assert pickled, "launchers send it to their workers"
-    known: dict = {}
-    for job in jobs:
-        assert compose(SHIPPED, "train", job, known) == compose(SHIPPED, "train", job)
+    assert [compose(SHIPPED, "train", job) for job in jobs] == resolved

@@ -296,7 +296,7 @@ class FigureRunner(Runner):
     def train(self, experiment: str, overrides: Mapping[str, Any] | None = None) -> RunRecord:
         settings = (f"{key}={literal(value)}" for key, value in (overrides or {}).items())
         chosen = (f"experiment={experiment}", f"scale={self.scale}", *settings)
-        composed = compose(self.session.configs, "train", chosen, self.session.cache.setdefault("runs", {}))
+        composed = compose(self.session.configs, "train", chosen)
         parse_session("train", train.OWN, composed, self.session.configs)
         request = train.parse(composed, self.session)
         if request.processes > 1:
