@@ -14,8 +14,12 @@ from tests.two_processes import SHARED, STEPS, TWO, assert_by_hand, train
 
 TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "2", "RANK": "0", "GROUP_RANK": "0",
             "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}  # fmt: skip
-EARLY = ["train.steps=8", "callbacks=[default,early_stopping]", "callbacks.early_stopping.patience=2",
-         "callbacks.early_stopping.min_delta=1e9"]  # fmt: skip
+EARLY = [  # with a curriculum and growth, both at every second step
+    "experiment=giannou/lsa", "model.heads=1", "model.layers=4", "train.steps=8",
+    "callbacks=[default,curriculum,growth,early_stopping]", "callbacks.growth.every=2",
+    "callbacks.curriculum.every=2", "callbacks.curriculum.dims=1", "callbacks.early_stopping.patience=2",
+    "callbacks.early_stopping.min_delta=1e9",
+]  # fmt: skip
 
 
 @pytest.mark.slow(60)
@@ -24,7 +28,7 @@ def test_two_processes_are_one_that_takes_the_mean_and_resumes(
 ) -> None:
     """Let torchrun start both, or Lightning: one record, one document. Both are stopped early at the same
     step, where a third look finds no gain of a billion; a signal to either process stops both, and the run
-    ends with the bits of one that nobody stopped."""
+    ends with the bits of one that nobody stopped. Both have the callbacks that train."""
     runner = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     first = train(witness, *EARLY, under=runner).json
     assert (first["status"], first["steps"], first["cached"]) == ("done", STEPS, False)
@@ -57,16 +61,6 @@ def test_two_processes_are_one_that_takes_the_mean_and_resumes(
 def status(witness: Path) -> str:
     (run_json,) = witness.glob("outputs/runs/*/*/*/run.json")
     return json.loads(run_json.read_text())["status"]
-
-
-@pytest.mark.slow
-def test_every_process_has_the_callbacks_that_train(witness: Path) -> None:
-    """A curriculum and growth, both at every second step."""
-    overrides = ["experiment=giannou/lsa", "model.heads=1", "model.layers=3", "callbacks.growth.every=2"]
-    overrides += ["callbacks.curriculum.every=2", "callbacks.curriculum.dims=1"]
-    document = train(witness, *overrides).json
-    assert document["status"] == "done"
-    assert_by_hand(document["run_dir"], witness, *overrides)
 
 
 @pytest.mark.slow(40)
