@@ -13,7 +13,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, read_write
 from omegaconf.errors import OmegaConfBaseException
 
-_KEPT = 100
+_KEPT = 300  # .2 MB each
 _composed: dict[Any, DictConfig] = {}  # the process's
 
 

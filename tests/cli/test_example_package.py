@@ -80,7 +80,7 @@ def test_a_package_that_is_broken_is_not_in_the_way(
              "entry_points.txt": "[icl.packages]\ngone = no_such_package\nmodule = os.path\n"}  # fmt: skip
     write(tmp_path / "lab-1.0.dist-info", about)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert ConfigDirs.of(None).installed == () and tiny("train.steps=1").code == 0
+    assert ConfigDirs.of(None).folders == [conf_dir()] and tiny("train.steps=1").code == 0
 
 
 @pytest.mark.parametrize("name", ["subprocess.Popen", "iclone.Task", 3, "torch.optim.Adam"])
