@@ -110,7 +110,8 @@ def by_hand(overrides: Sequence[str], total: int = STEPS) -> list[dict[str, torc
         with torch.no_grad():
             for M, gradient in zip(weights.values(), gradients, strict=True):
                 M -= request.components.optimizer.options["lr"] * gradient
-            if growth is not None and growth.every and (step + 1) % growth.every == 0 and depth < family.layers:
+            grows = growth is not None and growth.every and (step + 1) % growth.every == 0
+            if grows and depth < family.layers:
                 depth += 1
                 for name, M in by_layer.items():
                     M[:, depth - 1] = first[name][:, depth - 1]

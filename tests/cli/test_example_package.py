@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import icl as package
-from icl.config.search_path import ConfigDirs, require_known
+from icl.config.search_path import ConfigDirs, conf_dir, require_known
 from icl.errors import InputError
 from tests.commands import Run, assert_refused, write
 
