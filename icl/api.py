@@ -23,7 +23,7 @@ from icl.config.values import literal
 from icl.jobs.execution import run_many
 from icl.jobs.requests.parse import parse
 from icl.jobs.requests.request import run_request
-from icl.jobs.stored import report, run_list
+from icl.jobs.stored import report_content, run_list
 from icl.notebook import FigureDict, ResultDict
 from icl.progress import Listener, quiet
 
@@ -119,7 +119,7 @@ def _asked(
     if outputs is not None:
         overrides.append(f"paths.outputs={literal(str(outputs))}")
     composed = compose(configs, verb, overrides)
-    request, session = (parse if group else report.parse)(verb, composed, configs)
+    request, session = (parse if group else report_content.parse)(verb, composed, configs)
     if on_event is not None or threading.current_thread() is not threading.main_thread():
         yield request, replace(session, on_event=on_event or quiet)
         return

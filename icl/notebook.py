@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icl.metrics import kind_of
-from icl.report.render import verdicts
+from icl.report.templates import verdicts
 from icl.text import brief
 from icl.verdicts import error_of
 

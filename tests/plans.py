@@ -14,15 +14,16 @@ import torch
 
 from icl.callbacks.ahn import RiskOnS
 from icl.callbacks.checkpoints import Checkpoints
-from icl.callbacks.metrics import CriticalPointGradient, DistanceToSet, ExactRisk
+from icl.callbacks.critical_point import CriticalPointGradient
+from icl.callbacks.metrics import DistanceToSet, ExactRisk
 from icl.errors import Interrupted
 from icl.models import LinearTransformer, Parametrization, SparseA
 from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
-from icl.training.interrupts import Stop
 from icl.training.optimizers import OptimizerSpec
 from icl.training.plan import EnsembleMember, TrainingPlan, TrainResult
 from icl.training.run import train_runs
+from icl.training.run_signals import Stop
 from icl.training.schedules import Constant, Schedule
 from icl.training.settings import LoopConfig, TrainerConfig
 

@@ -21,6 +21,7 @@ LAYERS = {
     "random": {"random", "errors"},
     "verdicts": {"verdicts"},
     "text": {"text", "verdicts"},
+    "verdict_sentences": {"verdict_sentences", "text", "verdicts"},
     "digests": {"digests"},
     "resolver": {"resolver", "errors"},
     "conf": {"conf"},
@@ -50,7 +51,9 @@ LAYERS = {
     "notebook": {"notebook", "report"} | BOTTOM,
     "report": {"report", "runs"} | BOTTOM,
     "config": {"config"} | BOTTOM,
-    "jobs": {"jobs", "catalog", "figures", "report", "loggers", "config", "runs"} | BOTTOM,
+    "jobs": {
+        "jobs", "catalog", "figures", "verdict_sentences", "report", "loggers", "config", "runs",
+    } | BOTTOM,
 }  # fmt: skip
 EXACT = {
     "icl.theory.one_layer",

@@ -4,16 +4,8 @@ from typing import Any
 
 import pytest
 
-from icl.text import (
-    brief,
-    control_sentence,
-    inequality,
-    kind_in_words,
-    measurement,
-    numbers,
-    relation,
-    verdict_sentence,
-)
+from icl.text import brief, inequality, kind_in_words, measurement, numbers, relation
+from icl.verdict_sentences import control_sentence, verdict_sentence
 
 
 @pytest.mark.parametrize(

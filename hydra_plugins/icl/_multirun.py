@@ -35,7 +35,7 @@ from icl.config.compose import Composed, resolve, resolve_in_job
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session, keep_cache_in, parse_session
 from icl.errors import InputError, full_errors, nearest, one_line, whole
-from icl.jobs.execution.interruption import in_worker
+from icl.jobs.execution.worker_signals import in_worker
 from icl.jobs.exit_codes import FAILED, exit_code
 from icl.jobs.requests.parse import OWN, parse
 from icl.jobs.requests.request import Document, Request, lookup_or_validate, run_request

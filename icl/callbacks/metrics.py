@@ -4,7 +4,6 @@ for the loggers of a Trainer.
 R replicas.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -16,12 +15,9 @@ from torch import Tensor
 from icl.errors import whole
 from icl.metrics import log_spaced_steps
 from icl.tasks.law import Law
-from icl.text import brief
-from icl.training.critical_point import CriticalPoint
-from icl.training.hooks import Row, RunCallback
+from icl.training.hooks import RunCallback
 from icl.training.module import EnsembleModule
 
-SIGMAS = 4.0  # of a Student variable with CHUNKS - 1 degrees of freedom each: about 99.9 %
 MOST = 1_000_000  # steps, which are listed beforehand
 
 
@@ -125,68 +121,3 @@ class ExactRisk(MetricCallback):
         if pl_module.exact_risk is None:
             return {}
         return {"exact_risk": pl_module.snapshot.exact_risk_R.detach()}
-
-
-class TaskRisks(MetricCallback):
-    """Risks of finitely many tasks: on the tasks themselves, `risk_old`, and on those they were drawn from,
-    `risk_new`, each with its standard error: zero where it is exact, else from `samples` prompts, with the
-    same contexts for both. At the end always.
-    """
-
-    at_end = True
-
-    def __init__(self, count: int = 8, steps: Sequence[int] | None = None, samples: int = 20_000) -> None:
-        super().__init__(count, steps)
-        self.samples = whole("TaskRisks.samples", samples, 64, 10**8)
-        self._risks: dict[str, CriticalPoint] = {}
-
-    def on_train_start(self, trainer: pl.Trainer, pl_module: EnsembleModule) -> None:  # type: ignore[override]
-        super().on_train_start(trainer, pl_module)
-        new = getattr(pl_module.law, "new_tasks", None)
-        laws = {} if new is None else {"risk_old": pl_module.law, "risk_new": new}
-        self._risks = {
-            name: CriticalPoint(pl_module.model, law, pl_module.seeds, self.samples)
-            for name, law in laws.items()
-        }
-
-    def measure(self, pl_module: EnsembleModule, step: int) -> Mapping[str, Tensor]:
-        found: dict[str, Tensor] = {}
-        for name, of in self._risks.items():
-            found[name], found[f"{name}_stderr"] = of.risk(pl_module.snapshot.model, step)
-        return found
-
-
-class CriticalPointGradient(MetricCallback):
-    """Norm of the population risk's gradient in each matrix, with its standard error where it is sampled,
-    from `samples` prompts."""
-
-    def __init__(self, count: int = 8, steps: Sequence[int] | None = None, samples: int = 20_000) -> None:
-        super().__init__(count, steps)
-        self.samples = whole("CriticalPointGradient.samples", samples, 64, 10**7)
-        self._advice = ""
-
-    def on_train_start(self, trainer: pl.Trainer, pl_module: EnsembleModule) -> None:  # type: ignore[override]
-        super().on_train_start(trainer, pl_module)
-        self._of = CriticalPoint(pl_module.model, pl_module.law, pl_module.seeds, self.samples)
-        self._advice = "" if pl_module.settings.estimator == "tilted" else ": train.estimator=tilted"
-
-    def measure(self, pl_module: EnsembleModule, step: int) -> Mapping[str, Tensor]:
-        exact_R = None if pl_module.exact_risk is None else pl_module.snapshot.exact_risk_R
-        return self._of.measure(pl_module.snapshot.model, step, exact_R)
-
-    def remarks(self, last_rows: Sequence[Row]) -> Sequence[str]:
-        """Return a remark for each seed whose plain batch and weighted prompts differ by more than their
-        errors."""
-        found = []
-        for row in last_rows:
-            plain, risk = row.get("risk_plain_batch"), row.get("risk_estimate")
-            if plain is None or risk is None:
-                continue
-            error = math.hypot(row["risk_plain_batch_stderr"], row["risk_estimate_stderr"])
-            if abs(plain - risk) > SIGMAS * error:
-                role = "dominate" if risk > 2 * plain else "make the difference"
-                found.append(
-                    f"seed {row['seed']}: the population risk is about {brief(risk, 2)} although a batch of "
-                    f"{self.samples:,} prompts shows {brief(plain, 2)}; rare prompts {role}{self._advice}"
-                )
-        return found

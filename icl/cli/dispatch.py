@@ -28,12 +28,12 @@ from icl.config.search_path import GROUP_OF, ConfigDirs, conf_dir
 from icl.config.session import COMMON, Session, keep_cache_in, parse_session
 from icl.errors import InputError, hydra_raises, suggest
 from icl.jobs.execution import run_many
-from icl.jobs.execution.interruption import workers_first
+from icl.jobs.execution.worker_signals import workers_first
 from icl.jobs.exit_codes import INPUT, OK, exit_code
 from icl.jobs.requests.check import of_place
 from icl.jobs.requests.parse import OWN, parse
 from icl.jobs.requests.request import Document, run_request
-from icl.jobs.stored import report, sweep_status
+from icl.jobs.stored import report_content, sweep_status
 from icl.resolver import register as register_resolvers
 
 GROUP = {**GROUP_OF, "sweep": "sweep"}  # of a bare name
@@ -53,8 +53,8 @@ VERBS = {
     "train": Verb(partial(parse, "train"), run_request, show.run),
     "check": Verb(partial(parse, "check"), run_request, show.checks),
     "figure": Verb(partial(parse, "figure"), run_request, show.figures),
-    "reproduce": Verb(partial(report.parse, "reproduce"), run_many.reproduce, show.reproduced),
-    "report": Verb(partial(report.parse, "report"), report.build_report, show.report),
+    "reproduce": Verb(partial(report_content.parse, "reproduce"), run_many.reproduce, show.reproduced),
+    "report": Verb(partial(report_content.parse, "report"), report_content.build_report, show.report),
     "sweep": Verb(sweep_status.parse, lambda stored, _: sweep_status.sweep_status(stored), sweep.show),
 }
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from icl.report import highlights, render
-from icl.report.content import Paper, ReportContent, ReportEntry, paper_of
+from icl.report import highlights, templates
+from icl.report.entries import Paper, ReportContent, ReportEntry, paper_of
 from icl.report.statements import Statement, anchor, count, sentence, statements, statements_of
 from icl.runs import atomic
 
@@ -154,8 +154,8 @@ def _html(folder: Path, content: ReportContent, sections: Sequence[Section], min
     from markupsafe import Markup
 
     every = [s for section in sections for s in section.statements]
-    css, js = ((render.HERE / name).read_text(encoding="utf-8") for name in ("style.css", "page.js"))
-    return render.environment().get_template("page.html.jinja").render(
+    css, js = ((templates.HERE / name).read_text(encoding="utf-8") for name in ("style.css", "page.js"))
+    return templates.environment().get_template("page.html.jinja").render(
         content=content,
         sections=sections,
         mine=mine,

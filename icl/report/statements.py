@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from icl.report.content import ReportEntry
+from icl.report.entries import ReportEntry
 from icl.text import WRITTEN, ShownNumber, brief, numbers
 from icl.verdicts import KINDS, SIGNS, VERDICTS, totals, word
 

@@ -23,9 +23,9 @@ from icl.errors import Interrupted
 from icl.runs.store import RunStore
 from icl.training.ensemble import Ensemble, Recorder, one_checkpoint
 from icl.training.hooks import Write, in_order, on_every_rank, role_of
-from icl.training.interrupts import Interrupts, Stop
 from icl.training.module import EnsembleModule
 from icl.training.plan import EnsembleMember, TrainingPlan, TrainResult
+from icl.training.run_signals import Interrupts, Stop
 from icl.training.settings import make_trainer
 from icl.training.threads import threads
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from icl.callbacks import TaskRisks
+from icl.callbacks.critical_point import CriticalPoint
 from icl.metrics import kind_of
 from icl.models import SparseAB
-from icl.training.critical_point import CriticalPoint
 from tests.plans import train_one
 
 TASKS = {"tasks": 3, "context": 8}

@@ -9,8 +9,8 @@ from markupsafe import escape
 
 from icl.config.session import Session
 from icl.digests import digest
-from icl.jobs.stored import report
-from icl.report.content import ReportContent, ReportEntry
+from icl.jobs.stored import report_content as report
+from icl.report.entries import ReportContent, ReportEntry
 from icl.runs.documents import read_record, write_record
 from tests.commands import Run, assert_refused, write
 

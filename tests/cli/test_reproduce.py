@@ -10,7 +10,7 @@ from icl.checks.ahn.lemma1 import Lemma1
 from icl.checks.statement import Measured
 from icl.config.search_path import ConfigDirs
 from icl.errors import Unavailable
-from icl.jobs.stored.report import ReportRequest, blank_entries
+from icl.jobs.stored.report_content import ReportRequest, blank_entries
 from tests.commands import Run, assert_refused
 from tests.loggers.wandb_file import records
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from icl.report.content import ReportEntry
+from icl.report.entries import ReportEntry
 from icl.report.highlights import value_of
 from scripts.render import NUMBER, RECORDS, ROOT, pages, render
 

@@ -7,8 +7,8 @@ import pytest
 
 from icl.errors import Interrupted
 from icl.runs.store import RunStore
-from icl.training.interrupts import Interrupts
 from icl.training.optimizers import ReplicaOptimizer
+from icl.training.run_signals import Interrupts
 from icl.training.stream import PromptStream
 from tests.plans import assert_identical, train_one
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from icl.report.content import Paper, ReportContent, ReportEntry
+from icl.report.entries import Paper, ReportContent, ReportEntry
 from tests.report.browser import Browser, browser, find
 
 HOSTILE = "<script>alert(1)</script>\"><img src=x onerror=alert(1)>'&"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from icl.report.content import paper_of
+from icl.report.entries import paper_of
 from icl.report.page import write_report
 from tests.report.browser import Browser
 from tests.report.conftest import HOSTILE, Make, check, content, waiting

@@ -13,8 +13,8 @@ import pytest
 
 from icl import catalog
 from icl.config.search_path import ConfigDirs
-from icl.jobs.stored import report
-from icl.report.content import ReportEntry, paper_of
+from icl.jobs.stored import report_content as report
+from icl.report.entries import ReportEntry, paper_of
 from icl.report.mathematics import mathml, prose
 from icl.report.page import write_report
 from icl.runs import atomic
@@ -255,7 +255,7 @@ def test_the_page_is_there_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytes
 def test_no_paper_is_named_in_the_code() -> None:
     papers = {path.stem for path in (ROOT / "conf/paper").glob("*.yaml")}
     assert len(papers) >= 4
-    for path in [*(ROOT / "icl/report").glob("*.*"), ROOT / "icl/jobs/stored/report.py"]:
+    for path in [*(ROOT / "icl/report").glob("*.*"), ROOT / "icl/jobs/stored/report_content.py"]:
         words = set(re.findall(r"[a-z]+", path.read_text().lower()))
         assert not words & papers, path
 

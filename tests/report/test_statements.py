@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from icl.report.content import ReportEntry
+from icl.report.entries import ReportEntry
 from icl.report.statements import Statement, count, sentence, statements
 from tests.report.conftest import NOTES, REMARKS, Make, check, waiting
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from icl.callbacks.critical_point import CriticalPoint
 from icl.errors import InputError
 from icl.models import LinearTransformer, SparseA
 from icl.random import generator
 from icl.tasks import LinearRegression, LinearRegressionLaw, TokenLaw, TokenPrompt
 from icl.tasks.ahn.risk_on_s import risk_on_s
 from icl.tasks.linear_regression import linear_regression
-from icl.training.critical_point import CriticalPoint
 from icl.training.estimators import make_estimator
 
 SEEDS = (0, 1)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from icl.callbacks.metrics import CriticalPointGradient
+from icl.callbacks.critical_point import CriticalPointGradient
 from icl.models import Encoder, Full, SparseA, SparseAB
 from icl.runs.record import find_done
 from icl.runs.store import RunStore

@@ -19,11 +19,11 @@ from icl.config.compose import compose
 from icl.config.search_path import ConfigDirs
 from icl.config.session import Session
 from icl.errors import InputError, Unavailable, nearest, one_line, whole
-from icl.jobs.execution.interruption import in_worker, stay, workers_first
 from icl.jobs.execution.memory import available_bytes
+from icl.jobs.execution.worker_signals import in_worker, stay, workers_first
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Document, Request, lookup_or_validate, run_request
-from icl.jobs.stored.report import SHOWN, ReportRequest, blank_entries, build_report
+from icl.jobs.stored.report_content import SHOWN, ReportRequest, blank_entries, build_report
 from icl.progress import Event, Planned, StateChanged, WorkItem, quiet
 from icl.runs.atomic import Unwritable
 

@@ -32,7 +32,7 @@ from icl.runs.code import code_digest, targets
 from icl.runs.documents import same, to_json
 from icl.runs.fingerprint import fingerprint
 from icl.runs.json_records import JsonRecords, invalid_reason, read
-from icl.text import control_sentence, verdict_sentence
+from icl.verdict_sentences import control_sentence, verdict_sentence
 from icl.verdicts import VERDICTS
 
 if TYPE_CHECKING:

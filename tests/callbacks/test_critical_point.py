@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from icl.callbacks import critical_point
+from icl.callbacks.critical_point import CriticalPoint
 from icl.models import Full, LinearTransformer, MultiHead, SparseA, YqLSA
 from icl.random import generator
 from icl.tasks import LinearRegression, LinearRegressionLaw
 from icl.tasks.exact import exact_risk
-from icl.training import critical_point
-from icl.training.critical_point import CriticalPoint
 
 SIGMAS = 5.0
 NOISY = {"dim": 2, "context": [3, 7], "label_noise": 0.3, "prior_mean": [0.5, -1.0]}

@@ -1,20 +1,27 @@
-"""The risk and its gradient at given weights: exact, or sampled with their standard errors.
+"""The risk and its gradient at a run's weights: exact, or sampled with their standard errors.
 
 R replicas, C chunks of prompts, K numbers of a matrix.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
+from icl.callbacks.metrics import MetricCallback
+from icl.errors import whole
 from icl.models import Transformer
 from icl.random import generator
 from icl.tasks.estimators import norm_and_stderr
 from icl.tasks.law import Law
+from icl.text import brief
+from icl.training.hooks import Row
+from icl.training.module import EnsembleModule
 
 CHUNKS = 16
+SIGMAS = 4.0  # of a Student variable with CHUNKS - 1 degrees of freedom each: about 99.9 %
 
 
 class CriticalPoint:
@@ -82,3 +89,68 @@ class CriticalPoint:
 def _mean_and_stderr(risks: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
     risk_CR = torch.stack(list(risks))
     return risk_CR.mean(0), risk_CR.std(0) / math.sqrt(len(risk_CR))
+
+
+class CriticalPointGradient(MetricCallback):
+    """Norm of the population risk's gradient in each matrix, with its standard error where it is sampled,
+    from `samples` prompts."""
+
+    def __init__(self, count: int = 8, steps: Sequence[int] | None = None, samples: int = 20_000) -> None:
+        super().__init__(count, steps)
+        self.samples = whole("CriticalPointGradient.samples", samples, 64, 10**7)
+        self._advice = ""
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: EnsembleModule) -> None:  # type: ignore[override]
+        super().on_train_start(trainer, pl_module)
+        self._of = CriticalPoint(pl_module.model, pl_module.law, pl_module.seeds, self.samples)
+        self._advice = "" if pl_module.settings.estimator == "tilted" else ": train.estimator=tilted"
+
+    def measure(self, pl_module: EnsembleModule, step: int) -> Mapping[str, Tensor]:
+        exact_R = None if pl_module.exact_risk is None else pl_module.snapshot.exact_risk_R
+        return self._of.measure(pl_module.snapshot.model, step, exact_R)
+
+    def remarks(self, last_rows: Sequence[Row]) -> Sequence[str]:
+        """Return a remark for each seed whose plain batch and weighted prompts differ by more than their
+        errors."""
+        found = []
+        for row in last_rows:
+            plain, risk = row.get("risk_plain_batch"), row.get("risk_estimate")
+            if plain is None or risk is None:
+                continue
+            error = math.hypot(row["risk_plain_batch_stderr"], row["risk_estimate_stderr"])
+            if abs(plain - risk) > SIGMAS * error:
+                role = "dominate" if risk > 2 * plain else "make the difference"
+                found.append(
+                    f"seed {row['seed']}: the population risk is about {brief(risk, 2)} although a batch of "
+                    f"{self.samples:,} prompts shows {brief(plain, 2)}; rare prompts {role}{self._advice}"
+                )
+        return found
+
+
+class TaskRisks(MetricCallback):
+    """Risks of finitely many tasks: on the tasks themselves, `risk_old`, and on those they were drawn from,
+    `risk_new`, each with its standard error: zero where it is exact, else from `samples` prompts, with the
+    same contexts for both. At the end always.
+    """
+
+    at_end = True
+
+    def __init__(self, count: int = 8, steps: Sequence[int] | None = None, samples: int = 20_000) -> None:
+        super().__init__(count, steps)
+        self.samples = whole("TaskRisks.samples", samples, 64, 10**8)
+        self._risks: dict[str, CriticalPoint] = {}
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: EnsembleModule) -> None:  # type: ignore[override]
+        super().on_train_start(trainer, pl_module)
+        new = getattr(pl_module.law, "new_tasks", None)
+        laws = {} if new is None else {"risk_old": pl_module.law, "risk_new": new}
+        self._risks = {
+            name: CriticalPoint(pl_module.model, law, pl_module.seeds, self.samples)
+            for name, law in laws.items()
+        }
+
+    def measure(self, pl_module: EnsembleModule, step: int) -> Mapping[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        for name, of in self._risks.items():
+            found[name], found[f"{name}_stderr"] = of.risk(pl_module.snapshot.model, step)
+        return found

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icl.report import mathematics
-from icl.report.content import ReportEntry
+from icl.report.entries import ReportEntry
 from icl.report.statements import anchor, statements_of
 from icl.text import brief
 
@@ -33,13 +33,8 @@ def verdicts(document: Mapping[str, Any]) -> Markup:
 def environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    made = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)
+    made.trim_blocks = made.lstrip_blocks = True
     made.filters |= {"brief": brief, "math": mathematics.prose, "mathml": mathematics.mathml}
     made.globals["anchor"] = anchor
     return made

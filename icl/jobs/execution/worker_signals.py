@@ -53,7 +53,7 @@ def workers_first() -> Iterator[list[int]]:
 def in_worker(starter: int) -> Iterator[bool]:
     """In another process than the starter let SIGTERM interrupt a job, which saves its state and ends; yield
     whether it is to begin. A job of submitit is interrupted at its time limit and queued again."""
-    from icl.training.interrupts import end_of_job
+    from icl.training.run_signals import end_of_job
 
     global _interrupted
     if os.getpid() == starter or not _in_main_thread():

@@ -18,7 +18,7 @@ from icl.errors import InputError, one_line, one_of
 from icl.jobs.requests.figure import with_current_paths
 from icl.jobs.requests.parse import parse_named
 from icl.jobs.requests.request import Document, StoredResult
-from icl.report.content import Paper, ReportContent, ReportEntry, paper_of
+from icl.report.entries import Paper, ReportContent, ReportEntry, paper_of
 from icl.runs import atomic, layout
 from icl.runs.code import current_digest
 from icl.runs.documents import read_record
