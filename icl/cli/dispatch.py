@@ -187,10 +187,8 @@ def _arguments(verb: str, args: Sequence[str]) -> Asked:
     configs = ConfigDirs.of(parsed.config_dir)
     overrides = compose.for_hydra([_named(verb, override) for override in typed])
     overrides, many = _without_all(verb, overrides)
-    if place and parsed.multirun:
-        raise InputError(f"{place}: -m takes checks that have a config, such as 'check=glob(*)'")
-    if many and parsed.multirun:
-        raise InputError(f"{verb}={many}: runs several jobs already; -m takes '{verb}=glob(*)'")
+    if (place or many) and parsed.multirun:
+        raise InputError(f"{place or f'{verb}={many}'}: -m takes configs, such as '{verb}=glob(*)'")
     listed = [_listed(override, configs) if "glob(" in override else override for override in overrides]
     shown = any(getattr(parsed, name) for name in _SHOWN)
     flags = [arg for arg in args if arg not in parsed.overrides]

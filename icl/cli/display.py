@@ -30,21 +30,19 @@ class Display:
         columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
         self._console = Console(stderr=True)
         self._bar = Progress(*columns, console=self._console, transient=True, disable=not self.on_terminal)
-        starting = f"{what}: starting" if what else "starting"
-        self._task = self._bar.add_task("", total=None, now=starting)
-        self._entered = contextlib.ExitStack()
+        self._task = self._bar.add_task("", total=None, now=f"{what}: starting".removeprefix(": "))
         self._status, self._ended, self._started = status, threading.Event(), time.monotonic()
         self._thread = threading.Thread(target=self._keep_telling, daemon=True)
 
     def __enter__(self) -> Self:
-        self._entered.enter_context(self._bar)
+        self._bar.start()
         self._thread.start()
         return self
 
     def __exit__(self, *_: Any) -> None:
         self._ended.set()
         self._thread.join()
-        self._entered.close()
+        self._bar.stop()
 
     def _keep_telling(self) -> None:
         """Look at the status: every two seconds on a terminal, elsewhere less often, and print it."""

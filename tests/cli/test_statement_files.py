@@ -95,7 +95,7 @@ def test_files_that_are_not_there(decide, tmp_path: Path, capsys) -> None:
     assert main(["check", "new", "dim=2"]) == 2
     assert decide(HEAD + WRONG, "other.py")[0] == 2
     code, _, err = decide(HEAD + WRONG, "-m", "dim=1,2")
-    assert code == 2 and "-m takes checks that have a config" in err
+    assert code == 2 and "-m takes configs" in err
     assert "scale: laptop" in decide(HEAD + WRONG, "--cfg", "job")[1]
 
 
