@@ -25,7 +25,7 @@ from icl.training.plan import EnsembleMember, TrainingPlan, TrainResult
 from icl.training.run import train_runs
 from icl.training.run_signals import Stop
 from icl.training.schedules import Constant, Schedule
-from icl.training.settings import LoopConfig, TrainerConfig
+from icl.training.trainer import LoopConfig, TrainerConfig
 
 MakePlan = Callable[..., TrainingPlan]
 # For a trainer of Lightning's own.

@@ -8,7 +8,7 @@ from icl.errors import InputError, whole
 from icl.training.hooks import RunCallback
 
 if TYPE_CHECKING:
-    from icl.training.settings import RunComponents
+    from icl.training.trainer import RunComponents
 
 
 class Curriculum(RunCallback):

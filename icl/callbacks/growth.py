@@ -20,7 +20,7 @@ from icl.training.hooks import RunCallback
 
 if TYPE_CHECKING:
     from icl.training.module import EnsembleModule
-    from icl.training.settings import RunComponents
+    from icl.training.trainer import RunComponents
 
 COMPARED, PARTS = 4000, 10  # prompts at a time, and how often, that starts are compared on: rare ones decide
 

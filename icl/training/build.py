@@ -18,7 +18,7 @@ from icl.training.estimators import make_estimator
 from icl.training.hooks import RunCallback, in_order
 from icl.training.load import law_and_model
 from icl.training.optimizers import OptimizerSpec
-from icl.training.settings import RunComponents, TrainerConfig, make_trainer
+from icl.training.trainer import RunComponents, TrainerConfig, make_trainer
 
 OURS = {  # options of pl.Trainer, and what sets them in a run
     "max_epochs": "train.steps",
@@ -36,7 +36,7 @@ def build_parts(config: Mapping[str, Any], built: tuple[Law, Transformer] | None
         law=law,
         model=model,
         optimizer=build_optimizer(config["optimizer"]),
-        train=instantiate("train", {"_target_": "icl.training.settings.LoopConfig", **config["train"]}),
+        train=instantiate("train", {"_target_": "icl.training.trainer.LoopConfig", **config["train"]}),
         trainer=build_trainer_settings(config["trainer"]),
         callbacks=build_callbacks(config["callbacks"]),
     )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import pytorch_lightning as pl
 
 if TYPE_CHECKING:
-    from icl.training.settings import RunComponents
+    from icl.training.trainer import RunComponents
 
 Row = Mapping[str, Any]
 Write = Callable[[Any], None]  # of a checkpoint, to a path

@@ -27,8 +27,8 @@ from icl.tasks.prompts import GramPrompt, TokenPrompt
 from icl.training.estimators import make_estimator
 from icl.training.hooks import RunCallback
 from icl.training.optimizers import OptimizerSpec, PerReplicaOptimizer, ReplicaOptimizer
-from icl.training.settings import LoopConfig
 from icl.training.stream import PromptSet, PromptStream
+from icl.training.trainer import LoopConfig
 
 
 class Diverged(RuntimeError):

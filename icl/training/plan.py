@@ -23,7 +23,7 @@ from icl.runs.lock import notify
 from icl.runs.store import RunStore
 from icl.tasks.law import Law
 from icl.training.module import Diverged, divergence_message, model_in_float64
-from icl.training.settings import RunComponents
+from icl.training.trainer import RunComponents
 
 if TYPE_CHECKING:
     from icl.runs.record import RunRecord

@@ -26,8 +26,8 @@ from icl.training.hooks import Write, in_order, on_every_rank, role_of
 from icl.training.module import EnsembleModule
 from icl.training.plan import EnsembleMember, TrainingPlan, TrainResult
 from icl.training.run_signals import Interrupts, Stop
-from icl.training.settings import make_trainer
 from icl.training.threads import threads
+from icl.training.trainer import make_trainer
 
 
 def train_runs(

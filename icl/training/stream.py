@@ -18,7 +18,7 @@ from torch.utils.data import IterableDataset
 
 from icl.random import generator
 from icl.tasks.law import Estimator
-from icl.training.settings import LoopConfig
+from icl.training.trainer import LoopConfig
 
 Stage = Callable[[int, Any], Any]  # the law to draw from at a step, given the law so far
 

@@ -36,7 +36,7 @@ def test_the_document(tiny: Run, outputs: Path) -> None:
     assert document["sweep_csv"] in "".join(table.split())
 
 
-def test_settings_of_a_check(icl: Run) -> None:
+def test_trainer_of_a_check(icl: Run) -> None:
     args = ["check", "-m", "check=ahn/theorem1", "check.dim=3,4", "format=json"]
     document = icl(*args).json
     assert [document[key] for key in ("jobs", "done", "cached")] == [2, 2, 0]

@@ -15,7 +15,7 @@ import pytest
 import icl as package
 from hydra_plugins.icl import _vectorized as vectorized
 from icl.training import run
-from icl.training.settings import TrainerConfig
+from icl.training.trainer import TrainerConfig
 from tests.commands import DIVERGES, Run, table_of
 
 Elsewhere = Callable[..., dict[str, Any]]

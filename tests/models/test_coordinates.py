@@ -7,7 +7,7 @@ from icl.errors import InputError
 from icl.models import Full, LinearTransformer, SparseAB
 from icl.models.coordinates import Coordinates
 from icl.tasks import LinearRegression
-from icl.training.settings import LoopConfig
+from icl.training.trainer import LoopConfig
 
 LAW = LinearRegression(3, 6, eigenvalues=[4, 1, 0.25], task_covariance="inverse").law([0, 1])
 WHITENED = LoopConfig(steps=1, batch=1, coordinates="whitened")

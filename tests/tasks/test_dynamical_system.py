@@ -27,7 +27,7 @@ def test_observations_have_the_covariance_of_their_system(setting):
     assert (y.mean(0) / (C.diagonal() / B).sqrt()).abs().max() < 4.5
 
 
-def test_settings_are_the_papers():
+def test_trainer_are_the_papers():
     B, D = 2000, 5
     drawn = {s: law_of(setting=s).systems([generator(0, "check")], B) for s in lds.SETTINGS}
     A, c = drawn["a"].A_RBDD[0], drawn["a"].c_RBD[0]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from icl.errors import InputError
 from icl.training.ensemble import Ensemble
-from icl.training.settings import TrainerConfig
+from icl.training.trainer import TrainerConfig
 from tests.plans import stopped_at, train_one
 
 

@@ -11,7 +11,7 @@ from icl.errors import InputError
 from icl.kernel import library
 from icl.models import Full, SparseA, SparseAB
 from icl.training import settings
-from icl.training.settings import TrainerConfig
+from icl.training.trainer import TrainerConfig
 from tests.plans import MakePlan, stopped_at, train_one
 
 needs_kernel = pytest.mark.skipif(library.why_none() is not None, reason=f"no kernel: {library.why_none()}")

@@ -10,8 +10,8 @@ from icl.errors import InputError
 from icl.models import LinearTransformer, SparseA
 from icl.tasks import LinearRegression
 from icl.training.estimators import make_estimator
-from icl.training.settings import LoopConfig
 from icl.training.stream import PromptSet, PromptStream
+from icl.training.trainer import LoopConfig
 
 LAW = LinearRegression(dim=2, context=3)
 

@@ -86,7 +86,7 @@ def found(law, window: int):
     ("setting", "d", "length", "window"),
     [("a", 1, 4, 1), ("a", 2, 3, 1), ("a", 1, 4, 2), ("b", 1, 4, 1), ("b", 2, 3, 1)],
 )
-def test_settings_a_and_b_are_their_definition(setting, d, length, window):
+def test_trainer_a_and_b_are_their_definition(setting, d, length, window):
     """Take b in the eigenvectors of A."""
     drawn = d + length * (d + 1)
     numbers = Sphere(drawn + d, d, d) if setting == "b" else Numbers(drawn, d)

@@ -1,4 +1,4 @@
-"""Settings of a run that are neither task, model nor optimizer."""
+"""Lightning's Trainer and its device; the settings of a run but task, model and optimizer."""
 
 import logging
 from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ from pytorch_lightning.profilers import SimpleProfiler
 from icl.config.objects import target_class
 from icl.errors import InputError
 from icl.training.build import build_callbacks, build_trainer_settings
-from icl.training.settings import LoopConfig, make_trainer
+from icl.training.trainer import LoopConfig, make_trainer
 
 NODE = {"accelerator": "cpu", "precision": "64-true", "devices": 1, "threads": None}
 TRAIN: list[tuple[dict[str, Any], str]] = [
