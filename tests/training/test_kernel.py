@@ -10,7 +10,7 @@ import torch
 from icl.errors import InputError
 from icl.kernel import library
 from icl.models import Full, SparseA, SparseAB
-from icl.training import settings
+from icl.training import trainer
 from icl.training.trainer import TrainerConfig
 from tests.plans import MakePlan, stopped_at, train_one
 
@@ -58,7 +58,7 @@ def test_a_resumed_run_stays_on_the_kernel_it_began_with(make_plan: MakePlan, be
 def test_without_a_kernel_auto_is_eager_and_tile_is_refused(
     make_plan: MakePlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (library, settings):
+    for module in (library, trainer):
         monkeypatch.setattr(module, "why_none", lambda: "it was not built")
     assert train_one(plan_with(make_plan, "auto")).record.run["kernel"] == "eager"
     for kernel, words in (("tile", "tile: it was not built"), ("tiles", "tiles: must be one of")):
