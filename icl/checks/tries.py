@@ -103,8 +103,7 @@ def _if_it_fails(one: Statement, name: str, value: Any) -> Statement | None:
         lower: Statement = replace(one, **{name: value})  # type: ignore[type-var]
     except InputError:
         return None
-    fails = not accepts(lower.expected(), "fails") and lower.decide().verdict == "fails"
-    return lower if fails else None
+    return None if accepts(lower.expected(), "fails") or lower.decide().verdict != "fails" else lower
 
 
 def settings_of(statement: Statement) -> Settings:

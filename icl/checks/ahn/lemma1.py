@@ -23,7 +23,7 @@ class Lemma1(Statement):
     law = "any prompt: n examples, y = w.x, in rationals; A_l drawn, not symmetric"
     claim = (
         "The forward pass of L layers of eq. (8) is L steps of preconditioned gradient descent on the least "
-        "squares of the prompt, layer l with preconditioner A_l. On a prompt with n >= d a layer with A = "
+        "squares of the prompt, layer l with preconditioner A_l^T. On a prompt with n >= d a layer with A = "
         "n (X X^T)^-1 is a step of Newton's method and predicts <w*, x_q> exactly."
     )
     quote = (
@@ -31,7 +31,7 @@ class Lemma1(Statement):
         r'taking $L$ steps of gradient descent, preconditioned by $A_\ell$" (before Lemma 1, Section 4)'
     )
     formula = (
-        r"w_{\ell+1} = w_\ell - A_\ell \nabla R_{w^\star}(w_\ell),\quad "
+        r"w_{\ell+1} = w_\ell - A_\ell^\top \nabla R_{w^\star}(w_\ell),\quad "
         r"R_{w^\star}(w) = \tfrac{1}{2n} \sum_{i \le n} \langle w - w^\star, x_i \rangle^2"
     )
 

@@ -36,7 +36,9 @@ class Rates(Statement):
         catalan, scale = comb(2 * L, L) // (L + 1), fmpq(d) ** (L + 1)
         both = [moments[-1].leading_coefficient() - catalan, turned(1) - catalan]
         m.zero("scalar", both, "leading coefficient in d of E tr X^2L, and pairings without B, less C_L")
+        m.control("the first less 4^L", moments[-1].leading_coefficient() - 4**L, of="scalar")
         m.zero("turned", turned(0) - 2**L, "pairings that do not cross at q = 0, less 2^L")
+        m.control("the same without B, at q = 1", turned(1) - 2**L, of="turned")
         m.zero("separate", separate(semicircle(2 * L + 1), L) - 1, "least risk of separate layers, less 1")
         about = "rate of a rotation by 90 degrees in every plane, at this squared speed"
         m.above("block_rate", block_rate(rational(self.speed)), 2, about)

@@ -60,8 +60,7 @@ class Nonmonotone(Ratios):
         sizes = [Pretraining.at(self.dim, alpha, *ratios) for alpha in (self.alpha, best)]
         rng, draws = generator(self.seed, "check", self.dim), track(range(self.draws), "draws", self.draws)
         high_T, low_T = np.array([[at.errors(rng)[0] for at in sizes] for _ in draws]).T
-        rise = Sample.of(high_T - low_T)
-        if sign(rise) == -1:  # no refutation: the claim is of the limit
+        if sign(rise := Sample.of(high_T - low_T)) == -1:  # no refutation: the claim is of the limit
             raise Undecided(f"at d = {self.dim} the simulated error does not rise: check.dim takes more")
         about = "same difference of errors after simulated pretraining"
         m.positive("simulated_rise", rise, about)
