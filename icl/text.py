@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from icl.verdicts import KINDS, error_of, has_error
+from icl.verdicts import KINDS, VERDICTS, error_of, has_error
 
 SHOWN = 8  # entries of a list or table before it is cut
 WRITTEN = 17  # letters of a fraction that is written out
@@ -118,3 +118,9 @@ def brief(value: Any, digits: int = 4, *, nested: bool = False) -> str:
         text = "; ".join([*entries, *more])
         return f"({text})" if nested else text
     return f"[{', '.join([*(brief(entry, digits, nested=True) for entry in value[:SHOWN]), *more])}]"
+
+
+def tried(tries: Mapping[str, Any]) -> str:
+    """Return the verdicts at random settings, as `holds at 5, fails at 15 (as expected)`."""
+    told = ", ".join(f"{verdict} at {tries[verdict]}" for verdict in VERDICTS if tries.get(verdict))
+    return told + (" (as expected)" if tries.get("fails") and not tries["smallest_counterexample"] else "")

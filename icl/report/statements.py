@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from icl.report.entries import ReportEntry
-from icl.text import WRITTEN, ShownNumber, brief, numbers
-from icl.verdicts import KINDS, SIGNS, VERDICTS, totals, word
+from icl.text import WRITTEN, ShownNumber, brief, numbers, tried
+from icl.verdicts import KINDS, SIGNS, totals, word
 
 _RANKS = ("Theorem", "Proposition", "Corollary", "Lemma")  # a false theorem weighs more than a false lemma
 _SENTENCE_END = re.compile(r"(?<=[a-z)\d]\.)(?<!\beq\.) ")
@@ -101,8 +101,7 @@ class Statement:
     def tries(self) -> str:
         """holds at 20 of 20 random settings."""
         tries = self.found.get("tries") or {}
-        told = ", ".join(f"{verdict} at {tries[verdict]}" for verdict in VERDICTS if tries.get(verdict))
-        return f"{told} of {tries['decided']} random settings" if told else ""
+        return f"{told} of {tries['decided']} random settings" if (told := tried(tries)) else ""
 
     @property
     def proof(self) -> list[str]:

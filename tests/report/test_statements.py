@@ -23,7 +23,8 @@ def one(**changes: Any) -> Statement:
 
 
 def tries(**verdicts: int) -> dict[str, Any]:
-    return {"decided": sum(verdicts.values()), "holds": 0, "fails": 0, "undecided": 0, **verdicts}
+    found = {"holds": 0, "fails": 0, "undecided": 0, "smallest_counterexample": None, **verdicts}
+    return {"decided": sum(verdicts.values()), **found}
 
 
 def test_one_statement_for_a_check_and_one_for_each_claim(figure: Make) -> None:
@@ -51,6 +52,10 @@ def test_one_statement_for_a_check_and_one_for_each_claim(figure: Make) -> None:
         ({"tries": tries(holds=3, undecided=2), "control": CONTROL | {"rejected": False, "exact": "1" * 18}},
          ["gradient_norm 2.1e-16 < 1e-12 (exact)", "holds at 3, undecided at 2 of 5 random settings",
           "control 0.315 not rejected"]),
+        ({"measured": None, "control": None, "tries": tries(holds=1, fails=4)},
+         ["holds at 1, fails at 4 (as expected) of 5 random settings"]),
+        ({"measured": None, "control": None, "tries": tries(fails=5) | {"smallest_counterexample": {"d": 1}}},
+         ["fails at 5 of 5 random settings"]),
         ({"measured": None, "control": None}, []),
     ],
 )  # fmt: skip
