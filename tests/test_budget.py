@@ -13,12 +13,12 @@ ROWS = {  # what each room has today; beside it where it is going
     "icl/kernel": 1079,
     "icl/training + icl/callbacks": 2882,
     "icl/runs": 1502,
-    "icl/config + icl/jobs + icl/cli": 3694,  # 3700
-    "icl/loggers + icl/levels + icl/report + icl/*.py": 2662,  # 2500
-    "icl": 39320,  # 39300
+    "icl/config + icl/jobs + icl/cli": 3693,  # 3700
+    "icl/loggers + icl/levels + icl/report + icl/*.py": 2667,  # 2500
+    "icl": 39324,  # 39300
     "web": 489,
     "hydra_plugins + scripts": 1119,
-    "tests": 19462,  # 19500
+    "tests": 19467,  # 19500
     "conf": 2344,
 }
 
