@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from flint import fmpq
 
-from icl.theory.giannou.own_token import masked_risk, masked_risks, spectra, unmasked_risk
+from icl.theory.giannou.own_token import (
+    least_by_spectrum,
+    masked_risk,
+    masked_risks,
+    spectra,
+    unmasked_risk,
+)
 from icl.theory.giannou.scalar_family import response as response_at
 
 
@@ -27,6 +33,21 @@ def test_the_risk_by_dirichlets_moments_one_by_one():
     )
     found = unmasked_risk(np.stack([g, 0 * g]), np.stack([lam, lam]), n)
     assert found[0] == pytest.approx(n * total / D, rel=1e-12)
+
+
+def test_the_least_risk_is_that_of_the_quadratic_form():
+    """Fit the form to the risk itself, whose second differences are exact."""
+    rng, n, D = np.random.default_rng(1), 9, 4
+    lam = rng.uniform(0.2, 2, (1, D))
+
+    def risk(g_D):
+        return unmasked_risk(np.asarray(g_D)[None], lam, n)[0]
+
+    eye, zero = np.eye(D), np.zeros(D)
+    F = np.array([[risk(a + b) - risk(a) - risk(b) + risk(zero) for b in eye] for a in eye]) / 2
+    f = np.array([(risk(-a) - risk(a)) / 4 for a in eye])
+    assert least_by_spectrum(lam, n)[0] == pytest.approx(risk(zero) - f @ np.linalg.solve(F, f), rel=1e-10)
+    assert np.linalg.eigvalsh(F).min() > 0
 
 
 def test_spectra_have_wisharts_moments():
