@@ -20,10 +20,11 @@ part "ruff check" ruff check .
 part "ruff format" ruff format --check .
 part "mypy" mypy
 
-# The test processes share the cores, so each computes with one thread, and there are two more than cores: some wait for
-# processes, for servers and for the disk. Who has nothing left takes from the others.
+# The test processes share the cores, so each computes with one thread, and there is one more than cores: some wait for
+# processes, for servers and for the disk. Each takes ten seconds to import what the tests do. Who has nothing left takes
+# from the others.
 status=0
-workers=$("$env/bin/python" -c "import os; print(min(os.cpu_count() or 1, 4) + 2)")
+workers=$("$env/bin/python" -c "import os; print(min(os.cpu_count() or 1, 4) + 1)")
 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 "$env/bin/python" -m pytest -n "$workers" --dist worksteal "$@" || status=$?
 
 if [ -n "$failed" ]; then
