@@ -9,7 +9,6 @@ from icl.runs import atomic, documents, json_records, layout
 from icl.runs.record import DATA_FILES, find_done
 
 SUMS = "SHA256SUMS"
-_RUN = (*DATA_FILES, "run.json")
 
 
 def write_archive(folder: Path, outputs: Path) -> dict[str, Any]:
@@ -17,10 +16,9 @@ def write_archive(folder: Path, outputs: Path) -> dict[str, Any]:
     chosen = [place for place in layout.walk(outputs) if _is_finished(place)]
     if not chosen:
         raise InputError(f"nothing finished in {outputs}")
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file, must be a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / SUMS).is_file():
-        raise InputError(f"{folder}: is not empty and has no {SUMS}")
+    empty = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+    if not empty and not (folder / SUMS).is_file():
+        raise InputError(f"{folder}: must be an empty folder, or one that has {SUMS}")
     new = []
     try:
         for place in chosen:
@@ -50,4 +48,4 @@ def _files(place: layout.Place) -> list[Path]:
     if place.kind == "checks":
         return [place.path]
     beside = sorted(path for path in place.path.parent.iterdir() if path.is_file() and path.suffix != ".lock")
-    return [path for path in beside if place.kind != layout.RUNS or path.name in _RUN]
+    return [path for path in beside if place.kind != layout.RUNS or path.name in (*DATA_FILES, "run.json")]

@@ -66,9 +66,9 @@ def is_live(path: Path) -> bool:
 
 
 def _acquired(lock: FileLock, path: Path) -> bool:
-    path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(blocking=False)
-    except (Timeout, FileNotFoundError):  # held, or `icl clean` has removed the folder just now
+    except (Timeout, FileNotFoundError):  # held, or another process has removed the folder just now
         return False
     return True

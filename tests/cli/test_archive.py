@@ -69,8 +69,8 @@ def test_other_settings_have_a_folder_of_their_own(icl: Run, outputs: Path, made
             "has no arrays of lds/fig6 at scale=smoke",
         ),
         ([*FIGURE, "from=TORN"], "arrays.npz: cannot be read"),
-        (["archive", "OUTPUTS"], "is not empty and has no SHA256SUMS"),
-        (["archive", "FILE"], "is a file, must be a folder"),
+        (["archive", "OUTPUTS"], "must be an empty folder, or one that has SHA256SUMS"),
+        (["archive", "FILE"], "must be an empty folder"),
     ],
 )
 def test_what_cannot_be_drawn_or_kept_is_refused(
