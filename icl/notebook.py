@@ -1,7 +1,5 @@
 """A document of the contract that shows itself in a notebook: a plain dict otherwise."""
 
-from __future__ import annotations
-
 import base64
 import functools
 from collections.abc import Callable, Iterator, Mapping
@@ -28,12 +26,12 @@ class ResultDict(dict[str, Any]):
 class FigureDict(ResultDict):
     """The document of a figure, with `.figure`, a matplotlib Figure."""
 
-    def __init__(self, document: Mapping[str, Any], draw: Callable[[], Figure]) -> None:
+    def __init__(self, document: Mapping[str, Any], draw: Callable[[], "Figure"]) -> None:
         super().__init__(document)
         self._draw = draw
 
     @functools.cached_property
-    def figure(self) -> Figure:
+    def figure(self) -> "Figure":
         return self._draw()
 
 

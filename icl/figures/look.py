@@ -1,13 +1,11 @@
 """Settings of a picture that change no number: matplotlib styles, width and file formats."""
 
-from __future__ import annotations
-
 import contextlib
 import contextvars
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from icl.errors import InputError, nearest, one_of, real
 
@@ -26,7 +24,7 @@ class Look:
     formats: tuple[str, ...] = FORMATS
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Look:
+    def of(cls, settings: Mapping[str, Any]) -> Self:
         """Return the look that `figure.style`, `figure.width` and `figure.formats` describe."""
         style, width, formats = (settings.get(key) for key in KEYS)
         if width is not None and (width := real("figure.width", width, 1)) > _WIDEST:

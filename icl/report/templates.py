@@ -1,7 +1,5 @@
 """The templates: how a verdict is written for the page and for a notebook."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 
-def verdicts(document: Mapping[str, Any]) -> Markup:
+def verdicts(document: Mapping[str, Any]) -> "Markup":
     """Return the verdict of a check, or of each claim of a figure, as HTML that needs no style sheet."""
     group = "figure" if "figure" in document else "check"
     name, title = str(document[group]), str(document.get("title", ""))
@@ -30,7 +28,7 @@ def verdicts(document: Mapping[str, Any]) -> Markup:
 
 
 @functools.cache
-def environment() -> Environment:
+def environment() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined)

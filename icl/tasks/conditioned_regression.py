@@ -10,8 +10,6 @@ R replicas, B prompts, N context, D covariates, P token width, E = D, with noise
 vector u behind a token. x = F u with F F^T = Sigma.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -64,7 +62,7 @@ class ConditionedRegression:
             raise InputError(f"{prefix}.constant={constant}: must be true or false")
         self.constant = constant
 
-    def law(self, seeds: Sequence[int]) -> ConditionedRegressionLaw:
+    def law(self, seeds: Sequence[int]) -> "ConditionedRegressionLaw":
         return ConditionedRegressionLaw(
             dim=self.dim,
             context_R=(self.context,) * len(seeds),

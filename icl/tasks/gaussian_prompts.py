@@ -8,8 +8,6 @@ J = [[I, 0], [w^T, 1]], so the whole context enters through S = (1/N) sum u u^T,
 matrix: the cost of a prompt does not depend on N.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -107,7 +105,7 @@ class GaussianPrompts(TokenLaw):
             "target_sign": self.read_out,
         }
 
-    def with_gaussian_labels(self) -> GaussianPrompts:
+    def with_gaussian_labels(self) -> "GaussianPrompts":
         """Return the Gaussian law of the same E v v^T. The risk of a stack whose output is linear in the
         labels, without a guess, depends on no more."""
         return self

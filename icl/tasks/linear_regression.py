@@ -7,8 +7,6 @@ many: then a replica's are drawn once, from its seed, and those of fewer tasks a
 R replicas, B prompts, K tasks, D covariates, E width of the vector u behind a token.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self, TypeGuard
@@ -103,7 +101,7 @@ class LinearRegression:
             raise InputError(f"{prefix}.read_out={read_out}: must be -1 or 1")
         self.read_out = read_out
 
-    def law(self, seeds: Sequence[int]) -> LinearRegressionLaw:
+    def law(self, seeds: Sequence[int]) -> "LinearRegressionLaw":
         """Covariances per seed, in float64."""
         if self.per_replica_context and len(self.contexts) != len(seeds):
             count = f"{len(self.contexts)} entries for {len(seeds)} seeds"

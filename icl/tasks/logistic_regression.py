@@ -8,8 +8,6 @@ reads a parameter is trained on x* itself, any other on <x*, a_query>.
 R replicas, B prompts, N labelled points (M = N + 1 with the query), D covariates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -42,7 +40,7 @@ class LogisticRegression:
         if self.mu < LEAST_MU:
             raise InputError(f"{prefix}.mu={mu}: must be at least {LEAST_MU}")
 
-    def law(self, seeds: Sequence[int]) -> LogisticRegressionLaw:
+    def law(self, seeds: Sequence[int]) -> "LogisticRegressionLaw":
         return LogisticRegressionLaw((self.context,) * len(seeds), self.dim, self.mu)
 
 

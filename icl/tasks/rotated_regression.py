@@ -6,8 +6,6 @@ by d, which is the paper's y = <w, x> / sqrt d.
 R replicas, B prompts, D covariates, F = O Lambda^(1/2), T = O Omega^(1/2).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -45,7 +43,7 @@ class RotatedRegression(ConditionedRegression):
         given = omega_D.tolist() if task_eigenvalues is None else task_eigenvalues
         self.task_eigenvalues = reals(f"{prefix}.task_eigenvalues", given, self.dim, 0)
 
-    def law(self, seeds: Sequence[int]) -> RotatedRegressionLaw:
+    def law(self, seeds: Sequence[int]) -> "RotatedRegressionLaw":
         given = {**vars(super().law(seeds)), "condition": np.inf}  # at 1 no basis is drawn
         lambda_D, omega_D = tuple(self.eigenvalues), tuple(self.task_eigenvalues)
         return RotatedRegressionLaw(**given, lambda_D=lambda_D, omega_D=omega_D)

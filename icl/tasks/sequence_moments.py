@@ -11,12 +11,11 @@ B systems, Q nodes, D states, T observations, s window, P = s + 1 token width, N
 S = P (P + 1) / 2 pairs a <= b of token entries, K = s entries of the query, E = S or K x S coordinates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
+from typing import Self
 
 import numpy as np
 import torch
@@ -110,11 +109,11 @@ class Rule:
     weights: np.ndarray
 
     @classmethod
-    def point(cls, value: float) -> Rule:
+    def point(cls, value: float) -> Self:
         return cls(np.array([value]), np.ones(1))
 
     @classmethod
-    def of_moments(cls, moments: list[Fraction]) -> Rule:
+    def of_moments(cls, moments: list[Fraction]) -> Self:
         """Return the rule from E[x^k], k = 0 .. 3."""
         if moments[2] == moments[1] ** 2:
             return cls.point(float(moments[1]))

@@ -5,8 +5,6 @@ its own prompts, and continues from a checkpoint of Lightning's (`ckpt_path`), i
 for bit. Of several processes (DDP) each draws its share of every set; gradients and losses are averaged.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -48,7 +46,7 @@ class WeightsSnapshot:
     `measured`: numbers of this step, (R,) by name, from callbacks.
     """
 
-    def __init__(self, module: EnsembleModule, step: int, loss_R: Callable[[], Tensor]) -> None:
+    def __init__(self, module: "EnsembleModule", step: int, loss_R: Callable[[], Tensor]) -> None:
         self._module, self._loss_R, self.step = module, loss_R, step
         self.measured: dict[str, Tensor] = {}
 

@@ -4,13 +4,11 @@ In a job of submitit another signal says that its time is over. SIGTERM, which S
 is ignored there.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 import pytorch_lightning as pl
 
@@ -42,7 +40,7 @@ class Interrupts:
         self.signum: int | None = None
         self._before: dict[int, Any] = {}
 
-    def __enter__(self) -> Interrupts:
+    def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.getsignal(number) for number in ends()}
             for number in self._before:

@@ -6,8 +6,6 @@ of the set, a function of its rank as well. Another thread draws the next set wh
 numbers are those that this thread would draw.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -29,7 +27,7 @@ class PromptSet:
     def __init__(self, steps: Sequence[int], draw: Mapping[str, Tensor]) -> None:
         self.steps, self.draw = steps, dict(draw)
 
-    def to(self, device: Any, **_: Any) -> PromptSet:
+    def to(self, device: Any, **_: Any) -> "PromptSet":
         moved = {name: tensor.to(device, non_blocking=True) for name, tensor in self.draw.items()}
         return PromptSet(self.steps, moved)
 

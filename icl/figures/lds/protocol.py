@@ -3,8 +3,6 @@
 s `window`, T `length`, D `dim` states. R seeds, S stored steps, K = s query entries, P = s + 1 token width.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -77,7 +75,7 @@ class Sizes:
         if not isinstance(self.fresh, bool):
             raise InputError(f"{KEY}.fresh={self.fresh}: must be true or false")
 
-    def protocol_of(self, setting: str) -> Protocol:
+    def protocol_of(self, setting: str) -> "Protocol":
         return Protocol(setting, **{field.name: getattr(self, field.name) for field in fields(Sizes)})
 
 

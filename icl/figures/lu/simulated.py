@@ -3,12 +3,10 @@
 P settings, C dimensions, S series of settings that differ in one ratio, N simulated and X drawn values of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -143,7 +141,7 @@ class Errors(NamedTuple):
     curve_SX: Array
 
     @classmethod
-    def of(cls, record: RunRecord, which: str) -> Errors:
+    def of(cls, record: RunRecord, which: str) -> Self:
         """Return those on `new` tasks, on `old` ones, or of the `gap`."""
         arrays = record.weights
         curve_SX, dims = arrays[f"{which}_curve_SX"], len(arrays["dims_C"])

@@ -5,11 +5,9 @@ drops out. The risk at an end point is sampled on fresh weighted prompts.
 K starts, B prompts, L layers, D covariates, V = (2L - 1) D^2 variables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -40,9 +38,7 @@ class WeightedPrompts:
     components: int
 
     @classmethod
-    def draw(
-        cls, rng: np.random.Generator, dim: int, context: int, layers: int, count: int
-    ) -> WeightedPrompts:
+    def draw(cls, rng: np.random.Generator, dim: int, context: int, layers: int, count: int) -> Self:
         inflations = inflations_for(3**layers - 1, context, dim)
         W_BDD, weight_B = draw_tilted(rng, context, dim, count, inflations)
         S_1DDB = torch.from_numpy(W_BDD).movedim(0, -1).contiguous()[None]

@@ -8,9 +8,8 @@ of the tasks than their second moment R, and the means of s, s^2 and s w.
 K tasks, D covariates, H = D + 1 features.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +28,14 @@ class TaskMoments:
     sw_D: Array
 
     @classmethod
-    def of(cls, w_KD: Array, rho: float) -> TaskMoments:
+    def of(cls, w_KD: Array, rho: float) -> Self:
         """Return those of tasks that are equally likely."""
         K, D = w_KD.shape
         s_K = np.square(w_KD).sum(1) / D + rho
         return cls(w_KD.T @ w_KD / K, float(s_K.mean()), float((s_K**2).mean()), s_K @ w_KD / K)
 
     @classmethod
-    def new(cls, dim: int, rho: float, law: str = "sphere") -> TaskMoments:
+    def new(cls, dim: int, rho: float, law: str = "sphere") -> Self:
         """Return those of new tasks, uniform on |w|^2 = d or standard Gaussian."""
         spread = 0.0 if law == "sphere" else 2 / dim
         return cls(np.eye(dim), 1 + rho, (1 + rho) ** 2 + spread, np.zeros(dim))

@@ -6,12 +6,10 @@ sum_i y_i x_i, which given the labels is Gaussian; so a prompt of any length cos
 K tasks, N prompts, D covariates, H = D + 1 features, S pairs of covariates, U pairs of features.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +54,7 @@ class Pretraining:
     @classmethod
     def at(
         cls, dim: int, alpha: float, kappa: float, tau: float, rho: float, ridge: float = 0.0, **how: str
-    ) -> Pretraining:
+    ) -> Self:
         """Return the sizes nearest to l = alpha d, k = kappa d, n = tau d^2."""
         tasks = None if np.isinf(kappa) else max(1, round(kappa * dim))
         return cls(dim, max(1, round(alpha * dim)), tasks, max(1, round(tau * dim**2)), rho, ridge, **how)

@@ -3,9 +3,8 @@
 K eigenvalues, L layers, T times.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from flint import fmpq
@@ -28,14 +27,14 @@ class Spectrum:
     weight_K: Array
 
     @classmethod
-    def power(cls, nu: float, beta: float, dim: int) -> Spectrum:
+    def power(cls, nu: float, beta: float, dim: int) -> Self:
         """Return lambda_k = k^-nu, weights in proportion to k^(-nu beta - 1), of sum 1, k = 1 .. dim."""
         k_K = np.arange(1.0, dim + 1)
         weight_K = k_K ** (-nu * beta - 1)
         return cls(k_K**-nu, weight_K / weight_K.sum())
 
     @classmethod
-    def endless(cls, nu: float, beta: float, first: int = 4000, last: float = 1e14) -> Spectrum:
+    def endless(cls, nu: float, beta: float, first: int = 4000, last: float = 1e14) -> Self:
         """Return weights k^(-nu beta - 1), k = 1, 2, ..: from `first` on a Gauss rule in log k, by panels."""
         head_K = np.arange(1.0, first + 1)
         node_J, weight_J = legendre_rule(12)

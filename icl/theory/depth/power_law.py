@@ -4,10 +4,9 @@ A sum over k of a function that rises to a peak and then falls differs from its 
 the peak. So losses are enclosed at any time and depth, however large, and their exponents with them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 from flint import arb, fmpq
 
@@ -23,7 +22,7 @@ class PowerLaw:
     beta: fmpq
 
     @classmethod
-    def at(cls, nu: float, beta: float) -> PowerLaw:
+    def at(cls, nu: float, beta: float) -> Self:
         return cls(rational(nu), rational(beta))
 
     def exponential(self, rate: arb, power: int = 0) -> arb:

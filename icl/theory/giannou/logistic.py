@@ -4,8 +4,6 @@ f(x) = 1/n sum_i log(1 + exp(-y_i <x, a_i>)) + mu/2 |x|^2, and g = f / (4 mu). A
 column.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +24,7 @@ class Logistic:
     y: Sequence[int]
     mu: fmpq
 
-    def at(self, x: arb_mat | fmpq_mat) -> Point:
+    def at(self, x: arb_mat | fmpq_mat) -> "Point":
         return Point(self, arb_mat(x))
 
 

@@ -5,12 +5,10 @@ e_1^T / n, x holds the iterate in every column, s is scratch. X, R and Z serve t
 Hessian, X goes to its inverse. Piecewise linear functions stand where the proof has step functions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil, e, log
-from typing import Any
+from typing import Any, Self
 
 from flint import arb, arb_mat, fmpq, fmpq_mat
 
@@ -49,7 +47,7 @@ class Functions:
     alpha: fmpq
 
     @classmethod
-    def of(cls, mu: fmpq, width: int) -> Functions:
+    def of(cls, mu: fmpq, width: int) -> Self:
         """Take `width` neurons for each function, for each entry of a_i where it is the product.
 
         |<x, a_i>| <= |x| <= radius for exact steps from |x_0| <= 1; p and 1 - p are below width^-3 from 3 log

@@ -4,14 +4,12 @@ of such neurons.
 J knots take J neurons and one more for a constant. Beyond its knots a function is constant.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 from flint import arb, fmpq, fmpq_mat
 
@@ -29,7 +27,7 @@ class Piecewise:
     values: Sequence[fmpq]
 
     @classmethod
-    def of(cls, f: Callable[[arb], arb], knots: Sequence[fmpq]) -> Piecewise:
+    def of(cls, f: Callable[[arb], arb], knots: Sequence[fmpq]) -> Self:
         """Round f at the knots."""
         return cls(knots, [f(arb(u)).mid().fmpq() for u in knots])
 

@@ -7,11 +7,9 @@ pretraining tasks. They are those of ridge regression on d^2 Gaussian features o
 the tasks' second moment with Marchenko and Pastur's law.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from flint import arb, ctx, fmpq, fmpq_series
 
@@ -31,7 +29,7 @@ class Limit:
     rho: fmpq
 
     @classmethod
-    def at(cls, alpha: float | fmpq, kappa: float | fmpq, tau: float | fmpq, rho: float | fmpq) -> Limit:
+    def at(cls, alpha: float | fmpq, kappa: float | fmpq, tau: float | fmpq, rho: float | fmpq) -> Self:
         return cls(rational(alpha), inverse(kappa), inverse(tau), rational(rho))
 
     @property
