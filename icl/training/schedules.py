@@ -1,4 +1,5 @@
-"""Learning-rate schedules: a rate is a function of the step, so a resumed run needs no scheduler state."""
+"""Learning-rate schedules: a rate is a function of the step, so a resumed run needs no scheduler state. All
+replicas share one; each has its own base rate, `optimizer.lr`."""
 
 import math
 from collections.abc import Sequence

