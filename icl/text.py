@@ -120,7 +120,7 @@ def brief(value: Any, digits: int = 4, *, nested: bool = False) -> str:
     return f"[{', '.join([*(brief(entry, digits, nested=True) for entry in value[:SHOWN]), *more])}]"
 
 
-def tried(tries: Mapping[str, Any]) -> str:
+def tries_in_words(tries: Mapping[str, Any]) -> str:
     """Return the verdicts at random settings, as `holds at 5, fails at 15 (as expected)`."""
     told = ", ".join(f"{verdict} at {tries[verdict]}" for verdict in VERDICTS if tries.get(verdict))
     return told + (" (as expected)" if tries.get("fails") and not tries["smallest_counterexample"] else "")

@@ -1,4 +1,4 @@
-"""Hydra's composition takes .2 s: configs that differ in values alone share one, until a file changes."""
+"""One composition, which takes Hydra .2 s, for configs that differ in values alone, until a file changes."""
 
 import copy
 import os

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from icl.figures.look import FORMATS
 from icl.metrics import MEANINGS, kind_of, of_one_matrix
-from icl.text import brief, inequality, measurement, numbers, relation, tried
+from icl.text import brief, inequality, measurement, numbers, relation, tries_in_words
 from icl.verdicts import KINDS, error_of, outcome, short, totals, word
 
 MOST = 8  # numbers that are shown beside those that decide
@@ -80,7 +80,7 @@ def _numbers(document: Document) -> None:
 def _tries(document: Document) -> None:
     """Print what a statement is at random settings, and the command of a counterexample, to be copied."""
     tries = document["tries"]
-    if told := tried(tries):
+    if told := tries_in_words(tries):
         _sentence(f"Of {tries['decided']} random settings: {told}.")
     if tries["smallest_counterexample"] is not None:
         line(f"  {next(n for n in document['notes'] if n.startswith('fails at other settings'))}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from icl.report.entries import ReportEntry
-from icl.text import WRITTEN, ShownNumber, brief, numbers, tried
+from icl.text import WRITTEN, ShownNumber, brief, numbers, tries_in_words
 from icl.verdicts import KINDS, SIGNS, totals, word
 
 _RANKS = ("Theorem", "Proposition", "Corollary", "Lemma")  # a false theorem weighs more than a false lemma
@@ -101,7 +101,7 @@ class Statement:
     def tries(self) -> str:
         """holds at 20 of 20 random settings."""
         tries = self.found.get("tries") or {}
-        return f"{told} of {tries['decided']} random settings" if (told := tried(tries)) else ""
+        return f"{told} of {tries['decided']} random settings" if (told := tries_in_words(tries)) else ""
 
     @property
     def proof(self) -> list[str]:

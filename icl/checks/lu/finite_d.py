@@ -40,7 +40,7 @@ class FiniteD(Pretrained):
         self.dims = rising("check.dims", self.dims, 2, MAX_DIM, 3)
 
     def expected(self) -> str:
-        """At other laws the draws that tell were not counted: the coefficient may be small."""
+        """Return UNREFUTED at other laws, whose draws were not counted: the coefficient may be small."""
         return super().expected() if self.at_default else UNREFUTED
 
     def measure(self, m: Measured) -> None:

@@ -33,7 +33,7 @@ class Nonmonotone(Ratios):
     formula = r"\exists \alpha' \lt \alpha:\enspace e_{\text{ICL}}(\alpha') \lt e_{\text{ICL}}(\alpha)"
 
     def expected(self) -> str:
-        """With a small rise, few covariates, less than a task, or tau near 1 it may not be seen."""
+        """Return UNREFUTED at a small rise, few covariates or tasks, or tau near 1: it may not be seen."""
         fewer = [alpha for alpha in GRID if alpha < self.alpha]
         errors = [plotted(alpha, self.kappa, self.tau, self.rho)[0] for alpha in (*fewer[::20], self.alpha)]
         if self.tau == 1 or errors[-1] <= min(errors):

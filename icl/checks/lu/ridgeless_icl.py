@@ -46,7 +46,7 @@ class RidgelessIcl(Ratios):
             )
 
     def expected(self) -> str:
-        """At other laws the draws that tell were not counted: errors vary more, or the control is weak."""
+        """Return UNREFUTED at other laws: errors vary more, or the control is weak."""
         return super().expected() if self.at_default else UNREFUTED
 
     @property

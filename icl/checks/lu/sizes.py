@@ -38,7 +38,7 @@ class Pretrained(Simulated):
     draws: int = setting(46, 10, 400, most=10**6, beyond="they take days")
 
     def expected(self) -> str:
-        """With fewer draws than by default some intervals are too wide for a verdict."""
+        """Return UNREFUTED with fewer draws than by default: some intervals are too wide for a verdict."""
         return "holds" if self.draws >= type(self).draws else UNREFUTED
 
     @property
@@ -53,7 +53,7 @@ class Ratios(Pretrained):
     kappa: float = setting(0.5, 1e-4, 10.0, most=MAX_RATIO, beyond=LONG)
 
     def expected(self) -> str:
-        """With less noise the features of one task are dependent."""
+        """Return UNREFUTED with less noise: the features of one task are dependent."""
         return super().expected() if self.rho >= LEAST_NOISE else UNREFUTED
 
 

@@ -45,7 +45,7 @@ class Transition(Simulated):
             )
 
     def expected(self) -> str:
-        """From kappa = 1 on alone no transition is seen, and at few dimensions it is far from the limit."""
+        """Return UNREFUTED where all kappas are 1 or more, or the dimensions few: no transition is seen."""
         return "holds" if min(self.kappas) < 1 and self.dim >= 50 else UNREFUTED
 
     def measure(self, m: Measured) -> None:

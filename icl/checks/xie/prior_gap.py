@@ -12,7 +12,7 @@ from icl.theory.xie.heads import Heads, descent_risk
 
 @dataclass
 class PriorGap(Guessed):
-    """Guesses are taken at w* = 0, and at w* the vector and the bias together."""
+    """Gaps at guesses: those at w* = 0, and at w* of the vector and the bias together."""
 
     where = "Sections 5.1.2 and 5.1.3; Figures 3 (b) and 4"
     title = "Section 5.1: the gap is linear in |w*|^2, |v|^2 and b^2"
