@@ -9,6 +9,8 @@ from typing import Any
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
+from hydra.core.utils import JobRuntime
+from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, read_write
 from omegaconf.errors import OmegaConfBaseException
@@ -41,20 +43,24 @@ class _Shared:
         options = [str(one.input_line) for one in read if one not in values]
         typed: list[Any] = [one.value() for one in read if one.key_or_group == "hydra.searchpath"]
         searched = _files([str(place) for places in typed if isinstance(places, list) for place in places])
-        same = (config_name, run_mode, *more.items(), self.files, searched, *options)
-        if same not in _composed:
-            if len(_composed) == _KEPT:
-                _composed.clear()
-            _composed[same] = self.load(config_name, options, run_mode, **more)
-        cfg = copy.deepcopy(_composed[same])
+        sweeps = any(one.is_sweep_override() for one in read)
+        asked = (run_mode, *more.items()) if sweeps else ()  # without a sweep the errors alone differ by them
+        same = (config_name, JobRuntime().get("name"), *asked, self.files, searched, *options)
         try:
+            if same not in _composed:
+                if len(_composed) == _KEPT:
+                    _composed.clear()
+                mode = run_mode if sweeps else RunMode.RUN
+                _composed[same] = self.load(config_name, options, mode, **more)
+            cfg = copy.deepcopy(_composed[same])
             for one in values:
                 OmegaConf.update(cfg, one.key_or_group, one.value(), merge=True)
-        except OmegaConfBaseException:
+        except (OmegaConfBaseException, HydraException):
             return self.load(config_name, overrides, run_mode, **more)  # Hydra says what is wrong
         task = [one for one in read if not one.is_hydra_override()]
         with read_write(cfg.hydra):
             cfg.hydra.runtime.cwd = os.getcwd()
+            cfg.hydra.overrides.hydra = [one.input_line for one in read if one.is_hydra_override()]
             cfg.hydra.overrides.task = [one.input_line for one in task]
             about = cfg.hydra.job.config.override_dirname
             shown = (str(one.input_line) for one in task if one.key_or_group not in about.exclude_keys)
@@ -63,7 +69,7 @@ class _Shared:
 
     def _is_value(self, one: Override) -> bool:
         key, plain = one.key_or_group, one.type == OverrideType.CHANGE and one.package is None
-        option = key in self.groups or "/" in key or one.is_hydra_override()
+        option = key in self.groups or "/" in key or (one.is_hydra_override() and key != "hydra.mode")
         return plain and not option and not one.is_sweep_override()
 
 
