@@ -9,16 +9,15 @@ cd "$root"
 # Compiled once: a process that may not keep what it compiles spends ten seconds on the libraries alone.
 unset PYTHONDONTWRITEBYTECODE
 
-failed=""
-part() {
-    local name=$1
-    shift
-    "$env/bin/python" -m "$@" || failed="$failed${failed:+, }$name"
-}
+# Types are checked beside the tests.
+types=$(mktemp "${TMPDIR:-/tmp}/icl-types.XXXXXX")
+trap 'rm -f "$types"' EXIT
+"$env/bin/python" -m mypy >"$types" 2>&1 &
+mypy=$!
 
-part "ruff check" ruff check .
-part "ruff format" ruff format --check .
-part "mypy" mypy
+failed=""
+"$env/bin/python" -m ruff check . || failed="ruff check"
+"$env/bin/python" -m ruff format --check . || failed="$failed${failed:+, }ruff format"
 
 # The test processes share the cores, so each computes with one thread, and there is one more than cores: some wait for
 # processes, for servers and for the disk. Each takes ten seconds to import what the tests do. Who has nothing left takes
@@ -27,8 +26,12 @@ status=0
 workers=$("$env/bin/python" -c "import os; print(min(os.cpu_count() or 1, 4) + 1)")
 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 "$env/bin/python" -m pytest -n "$workers" --dist worksteal "$@" || status=$?
 
+wait "$mypy" || {
+    cat "$types"
+    failed="$failed${failed:+, }mypy"
+}
 if [ -n "$failed" ]; then
-    printf 'icl: failed before the tests: %s\n' "$failed" >&2
+    printf 'icl: failed beside the tests: %s\n' "$failed" >&2
     [ "$status" -ne 0 ] || status=1
 fi
 exit "$status"

@@ -35,10 +35,16 @@ def of_each_number_is_said_what_it_is(document: dict) -> None:
 
 
 PAPERS = sorted({name.partition("/")[0] for name in [*named("check"), *named("figure")]})
+SHORT = (
+    "depth",
+    "xie",
+)  # the others are nightly: tests/checks decides and tests/figures draws each of theirs
 
 
 @pytest.mark.slow(60)
-@pytest.mark.parametrize("paper", PAPERS)
+@pytest.mark.parametrize(
+    "paper", [pytest.param(paper, marks=[pytest.mark.nightly] * (paper not in SHORT)) for paper in PAPERS]
+)
 def test_reproduce_makes_every_check_and_figure(
     paper: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

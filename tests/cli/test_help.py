@@ -18,6 +18,7 @@ def test_it_fits_a_screen(args: list[str], capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.slow(60)
+@pytest.mark.nightly
 def test_its_examples_run(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Run them one after another in one folder, as they are printed: a sweep is shown after it was made."""
     for lines in VERBS.values():

@@ -60,6 +60,7 @@ def test_interrupted_and_continued(launcher, signum, code, seeds, begun, tiny, o
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_job_whose_time_is_over_is_queued_again(outputs, monkeypatch):
     pytest.importorskip("submitit", reason="the slurm extra is not installed")
     held, environment = held_in(outputs.parent, monkeypatch)

@@ -249,6 +249,7 @@ def wait_once_open() -> None:
     lightning.open_run = open_run
 
 
+@pytest.mark.nightly
 def test_a_server_that_dies(tmp_path: Path) -> None:
     with Loopback() as server:
         argv = [*LOGGED, "logger=wandb", f"paths.outputs={tmp_path / 'outputs'}"]

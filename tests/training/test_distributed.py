@@ -64,6 +64,7 @@ def status(witness: Path) -> str:
 
 
 @pytest.mark.slow(40)
+@pytest.mark.nightly
 def test_a_process_that_is_lost_fails_the_run(witness: Path) -> None:
     """Lose either; the other ends the run. One that never comes is not waited for: Lightning ends the other
     within seconds."""
