@@ -7,14 +7,9 @@ import numpy as np
 import pytest
 
 from icl.cli import main
-from icl.config.search_path import conf_dir
 from icl.verdicts import error_of
+from tests.conformance.configs import configs
 from tests.documents import read
-
-
-def named(group: str) -> list[str]:
-    folder = conf_dir() / group
-    return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml"))
 
 
 def run(capsys: pytest.CaptureFixture[str], outputs: Path, *args: str) -> dict:
@@ -34,17 +29,13 @@ def of_each_number_is_said_what_it_is(document: dict) -> None:
     assert all(kinds[name] == "sampled" for name in known), document
 
 
-PAPERS = sorted({name.partition("/")[0] for name in [*named("check"), *named("figure")]})
-SHORT = (
-    "depth",
-    "xie",
-)  # the others are nightly: tests/checks decides and tests/figures draws each of theirs
+PAPERS = sorted({config.name.partition("/")[0] for config in configs("check", "figure")})
+SHORT = ("depth", "xie")  # of the others tests/checks decides all checks, and tests/figures draws all figures
+ROWS = [pytest.param(paper, marks=[pytest.mark.nightly] * (paper not in SHORT)) for paper in PAPERS]
 
 
 @pytest.mark.slow(60)
-@pytest.mark.parametrize(
-    "paper", [pytest.param(paper, marks=[pytest.mark.nightly] * (paper not in SHORT)) for paper in PAPERS]
-)
+@pytest.mark.parametrize("paper", ROWS)
 def test_reproduce_makes_every_check_and_figure(
     paper: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,7 +43,7 @@ def test_reproduce_makes_every_check_and_figure(
     experiments that no figure trains as they are."""
 
     def own(group: str) -> list[str]:
-        return [name for name in named(group) if name.startswith(f"{paper}/")]
+        return [config.name for config in configs(group) if config.name.startswith(f"{paper}/")]
 
     drawn = run(capsys, tmp_path, "figure", f"figure={paper}/all")["figures"]
     assert [document["figure"] for document in drawn] == own("figure")

@@ -21,10 +21,6 @@ PROMPTS: Changes = [
     {"dim": 2, "eigenvalues": [1, 0]}, {"dim": 2, "covariance": [[1, 2], [2, 1]]},
     {"dim": 2, "covariance": [[1, 0], [0, 1]], "eigenvalues": [1, 1]},
 ]  # fmt: skip
-AROUND_PRIOR: Changes = [
-    {"dim": 0}, {"dim": 61}, {"context": 0}, {"context": [3, 4]}, {"prior_mean": [1, 2]},
-    {"prior_mean_norm": -1}, {"dim": 2, "prior_mean_norm": 1, "prior_mean": [1, 2]},
-]  # fmt: skip
 WITH_GUESS: Changes = [
     {"guess_vector": [1, 2]}, {"guess_vector_norm": -1},
     {"dim": 2, "guess_vector_norm": 1, "guess_vector": [1, 2]}, {"guess_bias": float("inf")},

@@ -190,15 +190,10 @@ def test_an_answer_is_the_arg_max_whatever_its_companions(tmp_path: Path) -> Non
     )
     tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}:"
     sizes = {"vocab_size": 258, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
-    more = {
-        "num_attention_heads": 4,
-        "max_position_embeddings": 64,
-        "initializer_range": 0.6,
-        "eos_token_id": 1,
-    }
+    more = {"num_attention_heads": 4, "max_position_embeddings": 64, "initializer_range": 0.6}
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, **more))
+        model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, **more, eos_token_id=1))
     model.generation_config.update(do_sample=True, temperature=0.6, repetition_penalty=1.5)
     for part in (tokenizer, model):
         part.save_pretrained(tmp_path / "tiny")
