@@ -19,11 +19,10 @@ failed=""
 "$env/bin/python" -m ruff check . || failed="ruff check"
 "$env/bin/python" -m ruff format --check . || failed="$failed${failed:+, }ruff format"
 
-# The test processes share the cores, so each computes with one thread, and there is one more than cores: some wait for
-# processes, for servers and for the disk. Each takes ten seconds to import what the tests do. Who has nothing left takes
-# from the others.
+# One test process for each core, which computes with one thread. Each takes ten seconds to import what the tests do.
+# Who has nothing left takes from the others.
 status=0
-workers=$("$env/bin/python" -c "import os; print(min(os.cpu_count() or 1, 4) + 1)")
+workers=$("$env/bin/python" -c "import os; print(min(os.cpu_count() or 1, 4))")
 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 "$env/bin/python" -m pytest -n "$workers" --dist worksteal "$@" || status=$?
 
 wait "$mypy" || {

@@ -22,8 +22,7 @@ from icl.runs.record import RunRecord
 from icl.tasks import LinearRegression
 from icl.training.optimizers import OptimizerSpec
 from icl.training.plan import EnsembleMember, TrainingPlan, TrainResult
-from icl.training.run import train_runs
-from icl.training.run_signals import Stop
+from icl.training.run import Stop, train_runs
 from icl.training.schedules import Constant, Schedule
 from icl.training.trainer import LoopConfig, TrainerConfig
 

@@ -30,7 +30,7 @@ def of_each_number_is_said_what_it_is(document: dict) -> None:
 
 
 PAPERS = sorted({config.name.partition("/")[0] for config in configs("check", "figure")})
-SHORT = ("depth", "xie")  # of the others tests/checks decides all checks, and tests/figures draws all figures
+SHORT = ("depth",)  # of the others tests/checks decides all checks, and tests/figures draws all figures
 ROWS = [pytest.param(paper, marks=[pytest.mark.nightly] * (paper not in SHORT)) for paper in PAPERS]
 
 

@@ -8,11 +8,13 @@ the others only train.
 import itertools
 import logging
 import os
+import signal
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytorch_lightning as pl
 import torch
@@ -22,10 +24,10 @@ from pytorch_lightning.loggers import Logger
 from icl.errors import Interrupted
 from icl.runs.store import RunStore
 from icl.training.ensemble import Ensemble, Recorder, one_checkpoint
-from icl.training.hooks import Write, in_order, on_every_rank, role_of
+from icl.training.hooks import RunCallback, Write, in_order, on_every_rank, role_of
 from icl.training.module import EnsembleModule
 from icl.training.plan import EnsembleMember, TrainingPlan, TrainResult
-from icl.training.run_signals import Interrupts, Stop
+from icl.training.run_signals import Interrupts
 from icl.training.threads import threads
 from icl.training.trainer import make_trainer
 
@@ -159,3 +161,28 @@ def _fit(
         finally:
             if dist.is_initialized():
                 dist.destroy_process_group()
+
+
+class Stop(RunCallback):
+    """Ends a run after a signal to any of its processes, at one step in all of them, and saves it first."""
+
+    role = "saves"
+
+    def __init__(self, interrupts: Interrupts) -> None:
+        self.interrupts = interrupts
+
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        self.interrupts.listen()
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.interrupts.listen()
+
+    def on_step_end(self, trainer: pl.Trainer, pl_module: Any, step: int) -> None:
+        signum = self.interrupts.signum
+        stops = trainer.strategy.reduce_boolean_decision(signum is not None, all=False)
+        if not stops or step == pl_module.total_steps:  # then it is as good as done
+            return
+        for callback in trainer.callbacks:  # type: ignore[attr-defined]
+            if hasattr(callback, "save"):
+                callback.save(trainer, step)
+        raise Interrupted(signum or signal.SIGTERM)  # of another process

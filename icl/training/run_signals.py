@@ -10,10 +10,7 @@ import threading
 from types import FrameType
 from typing import Any, Self
 
-import pytorch_lightning as pl
-
 from icl.errors import Interrupted
-from icl.training.hooks import RunCallback
 
 
 def end_of_job() -> int | None:
@@ -60,28 +57,3 @@ class Interrupts:
         if self.signum is not None and signum != end_of_job():  # of which Slurm may send more than one
             raise Interrupted(signum)
         self.signum = signum
-
-
-class Stop(RunCallback):
-    """Ends a run after a signal to any of its processes, at one step in all of them, and saves it first."""
-
-    role = "saves"
-
-    def __init__(self, interrupts: Interrupts) -> None:
-        self.interrupts = interrupts
-
-    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        self.interrupts.listen()
-
-    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self.interrupts.listen()
-
-    def on_step_end(self, trainer: pl.Trainer, pl_module: Any, step: int) -> None:
-        signum = self.interrupts.signum
-        stops = trainer.strategy.reduce_boolean_decision(signum is not None, all=False)
-        if not stops or step == pl_module.total_steps:  # then it is as good as done
-            return
-        for callback in trainer.callbacks:  # type: ignore[attr-defined]
-            if hasattr(callback, "save"):
-                callback.save(trainer, step)
-        raise Interrupted(signum or signal.SIGTERM)  # of another process

@@ -162,7 +162,7 @@ def test_every_risk_is_the_mean_loss_over_the_tokens(task, settings, family):
         with pytest.raises(InputError, match="only model=lsa"):
             law.estimators(LinearTransformer(weights))
         return
-    prompt = law.token_prompts(streams(seeds, step=1), 2_000 if logistic else 40_000)
+    prompt = law.token_prompts(streams(seeds, step=1), 2_000 if logistic else 20_000)
     weights.initialise(seeds)
     with torch.no_grad():
         for name in {"A", "Q"} & set(weights.shapes()):
