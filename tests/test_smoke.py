@@ -30,8 +30,7 @@ def of_each_number_is_said_what_it_is(document: dict) -> None:
 
 
 PAPERS = sorted({config.name.partition("/")[0] for config in configs("check", "figure")})
-SHORT = ("depth",)  # of the others tests/checks decides all checks, and tests/figures draws all figures
-ROWS = [pytest.param(paper, marks=[pytest.mark.nightly] * (paper not in SHORT)) for paper in PAPERS]
+ROWS = [pytest.param(paper, marks=[pytest.mark.nightly] * (paper != "depth")) for paper in PAPERS]
 
 
 @pytest.mark.slow(60)
@@ -40,7 +39,7 @@ def test_reproduce_makes_every_check_and_figure(
     paper: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Make a paper's figures from nothing, then its checks, then find all of it again; and train the
-    experiments that no figure trains as they are."""
+    experiments that no figure trains as they are. Of every paper: tests/checks and tests/figures."""
 
     def own(group: str) -> list[str]:
         return [config.name for config in configs(group) if config.name.startswith(f"{paper}/")]

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
+from threading import RLock
 from typing import Any, ClassVar, NamedTuple
 
 from flint import arb, ctx, fmpq
@@ -24,6 +25,7 @@ from icl.theory.numbers import QUANTILE, Sample, as_float, entries_of, minus, si
 
 __all__ = ["QUANTILE", "Blurred", "Measured", "Sample", "Statement", "as_float", "setting", "sign", "text"]
 
+_TURN = RLock()  # of threads: flint's precision is the process's
 BITS = (64, 128, 256, 512, 1024, 2048, 4096)  # of balls, doubled only while a ball is what leaves it open
 OPEN = "open"  # expected where the true verdict is not known
 UNREFUTED = "holds or undecided"  # where it is true, and too little may be asked for to tell
@@ -102,12 +104,9 @@ def decided(
     measure: Callable[[Measured], None], most_bits: int = BITS[-1], settings: Mapping[str, Any] | None = None
 ) -> Measured:
     """Measure, and again with twice the bits while a ball leaves it open."""
-    m = Measured(BITS[0])
-    for bits in BITS:
-        if bits > most_bits:
-            break
+    for bits in [bits for bits in BITS if bits <= most_bits]:
         m = Measured(bits, settings)
-        with ctx.workprec(bits):
+        with _TURN, ctx.workprec(bits):
             try:
                 measure(m)
                 m.vary()

@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flint import ctx
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from markupsafe import escape
 
 import icl
+from icl.checks.statement import decided
 from icl.config.session import Session
 from icl.errors import InputError, Unavailable
 from icl.jobs.requests.check import CheckRequest
@@ -130,6 +132,10 @@ def test_in_a_running_event_loop_and_in_threads(unchanged: None, outputs: Path) 
         again = pool.submit(icl.train, "ahn/theorem3", outputs=outputs, **TINY)
         assert [found.result()["settings"]["seed"] for found in seeds] == [0, 1, 2, 3]
         assert again.result()["cached"] and threading.active_count() > 1
+        meeting = threading.Barrier(2)  # where flint's precision would be the other's
+        alone = [pool.submit(decided, lambda m: meeting.wait(0.5)) for _ in range(2)]
+        broken = [isinstance(one.exception(), threading.BrokenBarrierError) for one in alone]
+        assert all(broken) and ctx.prec == 53
 
 
 def test_what_is_found_shows_itself_in_a_notebook(outputs: Path) -> None:
