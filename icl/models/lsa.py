@@ -23,7 +23,7 @@ from icl.models.parametrizations import Parametrization
 
 class LSA(Parametrization):
     """P_h and Q_h free in every head; with `rank` as published, P_h = O_h V_h and Q_h = K_h^T Q_h /
-    sqrt(rank) with so many rows in V_h, K_h and Q_h. The read-out is trained, and begins at the label's
+    sqrt(rank) where V_h, K_h and Q_h have `rank` rows. The read-out is trained, and begins at the label's
     entry.
 
     `mask`: whether the query is left out of the sums; the paper has none. `scalars`: begin, but for the

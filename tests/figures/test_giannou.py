@@ -175,7 +175,7 @@ def errors_of(predicted_RB, prompt):
 @pytest.mark.parametrize("task", TASKS, ids=str)
 def test_risk_is_that_of_the_transformer(mask, task):
     """Compare spectra, weighted and with w integrated out, with prompts of which everything is sampled, and
-    where there is one with the exact rule."""
+    with the exact rule if the law has one."""
     of, prompts, theta_V = law(**task), 60_000, THETA / np.mean(task["largest"])
     problem, _ = sampled_problem(of, mask, 2, 0, "check", prompts)
     family = LSA(D, 2, 1, mask=mask, scalars=theta_V.tolist(), init_std=0.0)

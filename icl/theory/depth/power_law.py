@@ -83,7 +83,7 @@ class PowerLaw:
         ]
 
     def summed(self, steps: list[arb], dim: int, removed: int = 0) -> arb:
-        """Return the risk of steps g_l that remove the first so many eigenvalues: terms up to `dim` and to
+        """Return the risk of steps g_l that remove the first `removed` eigenvalues: terms up to `dim` and to
         1 / lambda_k of the last step, and what is left, whose errors lie from 0 to exp(-lambda sum_l g_l)."""
         last = int(max(float(g) for g in steps) ** (1 / float(arb(self.nu))))
         dim = max(dim, last + 1)

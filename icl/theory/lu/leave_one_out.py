@@ -17,7 +17,7 @@ PRECISION = 1e-10
 
 
 def error(dim: int, examples: int, prompts: int, rho: float, ridge: float, nodes: int) -> float:
-    """Return the mean error for a ridge lambda above 0 unless n > d (d + 1), by rules of so many nodes."""
+    """Return the mean error for a ridge lambda above 0 unless n > d (d + 1), by rules of `nodes` nodes."""
     D, rate, s = dim, prompts / dim, 1 + rho
     weight_N, along_N, parts_N2 = features(dim, examples, rho, nodes)
     node_T, weight_T = chi_squared(D, nodes)
