@@ -42,7 +42,7 @@ CASES = {
     ],
     "ConditionedRegression": [
         {"dim": 1, "context": 3},
-        {"dim": 3, "context": 6, "condition": 4.0, "largest": [1.0, 2.0], "label_noise": 0.4},
+        {"dim": 3, "context": 6, "condition": 1.5, "largest": [1.0, 2.0], "label_noise": 2.0},
         {"dim": 3, "context": 2, "condition": 9.0, "constant": True},
         {"dim": 2, "context": 6, "condition": 4.0, "label_noise": 0.4, "constant": True},
     ],
