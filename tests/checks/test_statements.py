@@ -3,6 +3,7 @@
 import json
 import random
 from dataclasses import dataclass, fields
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from icl.checks.tries import command, decided, random_settings, tried
 from icl.config.search_path import about_statements
 from icl.runs.documents import dumps
 from icl.theory.numbers import entries_of, kind_of
+from icl.verdicts import error_of
 from tests.checks.lds.statements import OPEN_NOISE
 from tests.checks.statements import ALL, Mutant, Odd, rows
 from tests.conformance.configs import configs
@@ -63,18 +65,16 @@ def test_a_statement_is_decided_as_expected_and_its_controls_are_rejected(id):
 
 
 def is_recorded(id, found, document):
-    """Require that docs/records has these controls and numbers, but for samples."""
-    record = RECORDS[id]
+    """Require that docs/records has these controls and numbers; samples within six standard errors."""
+    record, known = RECORDS[id], RECORDS[id]["measured"]
 
-    def near(one, other, kind):
-        assert [*entries_of(one)] == pytest.approx(
-            [*entries_of(other)], rel=1e-6 if kind == "searched" else 1e-9, abs=1e-9
-        )
+    def near(one, other, kind, error=0.0):
+        rel, numbers = 1e-6 if kind == "searched" else 1e-9, zip(entries_of(other), cycle(entries_of(error)))
+        assert [*entries_of(one)] == [pytest.approx(x, rel=rel, abs=1e-9 + 6 * e) for x, e in numbers]
 
     assert (document["kinds"], document["exact"]) == (record["kinds"], record["exact"])
     for name, kind in record["kinds"].items():
-        if kind != "sampled":
-            near(document["measured"][name], record["measured"][name], kind)
+        near(document["measured"][name], known[name], kind, known.get(error_of(name), 0.0))
     controls = zip(found.controls, document["controls"], record["controls"], strict=True)
     for control, one, other in controls:
         assert one["description"] == other["description"]
