@@ -6,16 +6,7 @@ import torch
 
 import icl
 from icl.errors import InputError
-from icl.models import (
-    LSA,
-    Encoder,
-    Full,
-    LinearTransformer,
-    LinearTransformerBlock,
-    MultiHead,
-    SparseA,
-    SparseAB,
-)
+from icl.models import LSA, Encoder, LinearTransformer, LinearTransformerBlock, MultiHead, SparseA, SparseAB
 
 
 def encoder(**settings):
@@ -32,8 +23,8 @@ REFUSED = [
     (lambda: SparseA(0), r"task\.dim=0"),
     (lambda: MultiHead(2, heads=0), r"model\.heads=0: must be an integer from 1 to 1024"),
     (lambda: LinearTransformerBlock(2, hidden=0), r"model\.hidden=0: must be an integer from 1 to 65536"),
-    (lambda: Full(2, init_std=-1.0), r"model\.init_std=-1\.0"),
-    (lambda: Full(2, init_std=[0.1, float("nan")]), r"model\.init_std=nan"),
+    (lambda: SparseA(2, 1, init_std=-1.0), r"model\.init_std=-1\.0"),
+    (lambda: SparseA(2, 1, init_std=[0.1, float("nan")]), r"model\.init_std=nan"),
     (lambda: SparseA(2, 1, init_std=[1.0, 0.0, 0.01]).initialise([0, 1]), "has 3 entries for 2 seeds"),
     (lambda: loaded(A=(1, 2, 2, 2)), r"weights B: must have shape \(seeds, 1, 2, 2\), got nothing"),
     (lambda: loaded(A=(1, 3, 2, 2)), r"weights A: must have shape \(seeds, 2, 2, 2\), got \(1, 3, 2, 2\)"),
