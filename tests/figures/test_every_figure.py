@@ -46,7 +46,9 @@ def test_a_picture_is_legible_at_both_widths_and_in_a_users_lines(id, tmp_path):
 
 def test_what_the_battery_would_object_to_is_seen():
     figure, records = base("xie/fig1")
+    figure.remark = "trained with fewer steps"
     picture = figure.picture(records)
+    assert picture.get_suptitle() == figure.remark
     axes = picture.axes[0]
     axes.plot(axes.get_xlim(), np.array(axes.get_ylim()), label="LSA, trained")
     axes.plot(

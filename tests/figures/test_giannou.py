@@ -202,6 +202,8 @@ def test_best_points():
     assert deep["theta_LV"][2, [5, 10]].tolist() == [0, 0] and np.isnan(deep["theta_LV"][0, 6:]).all()
     own = family_best(law(), False, [1, 2], 0, 20_000, 1000)
     assert own["risk_L"][0] > own["risk_L"][1] > own["floor"] - SIGMAS * own["floor_error"]
+    other = family_best(law(), False, [1], 1, 20_000, 1000)
+    assert 0 < abs(own["floor"] - other["floor"]) < SIGMAS * 2**0.5 * own["floor_error"]
 
 
 def test_newton_by_the_spectrum_is_newton():
