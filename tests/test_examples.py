@@ -55,7 +55,7 @@ def test_the_readme_trains_and_predicts(
     assert "seeds=[0, 1]" in code
     monkeypatch.chdir(tmp_path)
     exec(code.replace("seeds=[0, 1]", 'seeds=[0, 1], scale="smoke"'), {})
-    assert re.fullmatch(r"tensor\(\[\S+, +\S+\].*\) \S+\n", capsys.readouterr().out)
+    assert re.fullmatch(r"tensor\(\[ *\S+, +\S+\].*\) \S+\n", capsys.readouterr().out)
 
 
 def cells(notebook: dict[str, Any]) -> list[str]:
