@@ -89,3 +89,19 @@ def _words(figure: Figure) -> Iterator[tuple[str, Any]]:
 
 def _is_inside(box: Any, figure: Figure) -> bool:
     return bool((box.min >= -TOUCH).all() and (box.max <= figure.bbox.max + TOUCH).all())
+
+
+def content(figure: Figure) -> list[list[Any]]:
+    """Return each panel's words and scales, how much it draws, the limits of its data, and of each curve and
+    image the sum."""
+    panels = []
+    for axes in figure.axes:
+        kinds = [[*axes.lines], [*axes.images], [*axes.patches], [*axes.collections]]
+        words = [axes.get_title(), axes.get_xlabel(), axes.get_ylabel(), axes.get_xscale(), axes.get_yscale()]
+        labels = [str(one.get_label()) for kind in kinds for one in kind]
+        words += [label for label in labels if not label.startswith("_")]
+        values = [line.get_ydata() for line in axes.lines] + [one.get_array() for one in axes.images]
+        sums = [value[np.isfinite(value)].sum() for value in (np.asarray(one, float) for one in values)]
+        numbers = [float(f"{one:.7g}") for one in (*axes.dataLim.extents, *sums)]
+        panels.append([" | ".join(words), *map(len, kinds), *numbers])
+    return panels

@@ -10,7 +10,7 @@ from matplotlib.text import Text
 
 from icl.figures.look import Look, drawn_as
 from tests.conformance.configs import configs
-from tests.drawn import faults, widths
+from tests.drawn import content, faults, widths
 from tests.figures.bases import STORED, base, built, rounded, stored
 from tests.records import FakeRunner, mark, record
 
@@ -18,6 +18,7 @@ FIGURES = [config.name for config in configs("figure")]
 DRAWN_ALONE = ("ahn/fig6", "ahn/fig7", "giannou/fig2")  # of which no arrays of the claims are stored
 LAID_OUT_AS_ANOTHER = ("lds/fig2", "lds/fig4", "lds/fig6", "giannou/fig4", "giannou/fig6")  # but for numbers
 # Runs in requests.txt: a figure, the scale and other settings; below them each experiment and what is set.
+DRAWN = Path(__file__).with_name("drawn.jsonl")  # what each draws; this file as a program renews it
 REQUESTS = Path(__file__).with_name("requests.txt").read_text().strip().split("\n\n")
 COLUMN = 3.3  # inches
 OF_A_USER = "lines.linewidth: 0.5\npatch.linewidth: 0.5\nfont.size: 6\n"
@@ -41,6 +42,9 @@ def test_a_picture_is_legible_at_both_widths_and_in_a_users_lines(id, tmp_path):
         narrow = figure.picture(records)
     assert narrow.get_figwidth() == COLUMN and not faults(narrow)
     assert widths(narrow) <= {0.5}
+    known = dict(map(json.loads, DRAWN.read_text("utf-8").splitlines()))[id]
+    for found, panel in zip(content(narrow), known, strict=True):
+        assert found == [panel[0], *(pytest.approx(number, rel=1e-6) for number in panel[1:])]
     assert max(text.get_fontsize() for text in narrow.findobj(Text) if text.get_text()) == 6
 
 
@@ -83,3 +87,8 @@ def _line(experiment, overrides):
     return " ".join(
         [experiment, *(f"{key}={json.dumps(value)}" for key, value in rounded(overrides).items())]
     )
+
+
+if __name__ == "__main__":
+    shown = {id: content(figure.picture(records)) for id in FIGURES for figure, records in [base(id)]}
+    DRAWN.write_text("".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in shown.items()), "utf-8")

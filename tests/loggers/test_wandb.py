@@ -6,7 +6,6 @@ import shlex
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -235,30 +234,6 @@ def test_a_resumed_run_is_one_run(tmp_path: Path) -> None:
             pytest.skip(f"the client asks what the server on the loopback does not know: {server.unknown[0]}")
     (run,) = server.runs.values()
     assert [row[STEP] for row in run.rows if "mean/loss" in row] == [0, 2, 4, 6, 8] and run.exit_code == 0
-
-
-def wait_once_open() -> None:
-    """Let a run that has been opened at the server wait for its death."""
-
-    def open_run(**given: Any) -> Any:
-        run = wandb_run.open_run(**given)
-        while not Path("died").exists():
-            time.sleep(0.01)
-        return run
-
-    lightning.open_run = open_run
-
-
-@pytest.mark.nightly
-def test_a_server_that_dies(tmp_path: Path) -> None:
-    with Loopback() as server:
-        argv = [*LOGGED, "logger=wandb", f"paths.outputs={tmp_path / 'outputs'}"]
-        command = Command(argv, tmp_path, apart(tmp_path, **server.environment), wait_once_open)
-        command.until(lambda: server.runs)
-        server.die()
-        (tmp_path / "died").touch()
-        assert command.end() == 0 and "Traceback" not in command.err, command.err
-    assert command.err.count("upload with: wandb sync") == 1
 
 
 @pytest.mark.parametrize("broken", ["open", "log", "finish"])
