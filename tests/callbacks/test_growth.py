@@ -1,6 +1,4 @@
-"""Tests of stacks that grow: which layers are zero, what a new one begins with, which start goes on, and that
-an interrupted run continues with the same numbers.
-"""
+"""Tests of stacks that grow: which layers are zero, what a new one begins with, which start goes on."""
 
 from dataclasses import replace
 from typing import Any
@@ -45,6 +43,7 @@ def test_depth_by_depth(make_plan: MakePlan, kernel: str) -> None:
         assert np.array_equal(by_step[0][:, :2], first[name][:, :2])
         assert all(not by_step[step][:, 2].any() for step in steps if step < 6)
         assert np.array_equal(by_step[6][:, 2], first[name][:, 2])
+        assert np.allclose(abs(by_step[7] - by_step[6])[:, 0, ..., :2, :2], 0.05, rtol=1e-3)  # Adam again
         for end, trained in ((6, 2), (12, 3)):  # each pair goes on from one start
             assert np.array_equal(by_step[end][::2, :trained], by_step[end][1::2, :trained])
         assert not np.array_equal(by_step[6][0, :2], by_step[6][2, :2])
