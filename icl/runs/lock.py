@@ -5,6 +5,7 @@ share a file system with flock (NFS 4, Lustre). Beside a lock stands who holds i
 """
 
 import contextlib
+import errno
 import os
 import socket
 import sys
@@ -59,16 +60,15 @@ def is_live(path: Path) -> bool:
     try:
         with FileLock(path, blocking=False):
             return False
-    except FileNotFoundError:
-        return False
-    except (Timeout, OSError):  # held, or another user's
-        return True
+    except (Timeout, OSError) as error:  # held, or another user's
+        return not isinstance(error, FileNotFoundError)
 
 
 def _acquired(lock: FileLock, path: Path) -> bool:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire(blocking=False)
-    except (Timeout, FileNotFoundError):  # held, or another process has removed the folder just now
-        return False
-    return True
+    for _ in range(10):  # another process may remove the folder just now
+        with contextlib.suppress(FileNotFoundError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(Timeout):
+                return bool(lock.acquire(blocking=False))
+            return False
+    raise NotADirectoryError(errno.ENOTDIR, "no folder can be made there", str(path.parent))
