@@ -15,7 +15,7 @@ def _within(sample, exact):
     return bool(abs(sample.mean() - exact) < SIGMAS * sample.std() / np.sqrt(len(sample)))
 
 
-@pytest.mark.parametrize(("n", "dim"), [(7, 3), (3, 3), (20, 5), (2, 4), (1, 3), (1, 1)])
+@pytest.mark.parametrize(("n", "dim"), [(7, 3), (3, 3), (20, 5), (2, 4), (1, 3), (1, 1), (3, 17)])
 def test_moments_of_traces(n, dim):
     W_BDD = draw_wishart(generator(0, "check", n), n, dim, DRAWS)
     traces = {1: np.trace(W_BDD, axis1=1, axis2=2)}
