@@ -64,6 +64,7 @@ HEAVY = {  # lightest first: one process imports them in turn
     "runs": {"torch", "numpy", "yaml"},
     "report": {"torch", "numpy"},
     "theory": {"torch"},
+    "training.run_signals": {"torch", "pytorch_lightning"},  # which a worker of checks needs
     "jobs": {"torch", "matplotlib"},
 }
 PROBE = """

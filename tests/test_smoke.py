@@ -39,7 +39,7 @@ def test_reproduce_makes_every_check_and_figure(
     paper: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Make a paper's figures from nothing, then its checks, then find all of it again; and train the
-    experiments that no figure trains as they are. Of every paper: tests/checks and tests/figures."""
+    experiments that no figure trains as they are. All papers but one are nightly."""
 
     def own(group: str) -> list[str]:
         return [config.name for config in configs(group) if config.name.startswith(f"{paper}/")]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
-from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
 from hydra.core.utils import JobRuntime
@@ -32,9 +31,7 @@ class _Shared:
     of groups is composed without its values; these are set on its copies."""
 
     def __init__(self, loader: ConfigLoader) -> None:
-        self.load = loader.load_configuration
-        places = [place for place in loader.get_sources() if place.is_group("")]
-        self.groups = {group for place in places for group in place.list("", ObjectType.GROUP)}
+        self.load, self.groups = loader.load_configuration, frozenset(loader.list_groups(""))
         self.files = _files([place.path or "" for place in loader.get_search_path().get_path()])
 
     def __call__(

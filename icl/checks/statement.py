@@ -25,7 +25,7 @@ from icl.theory.numbers import QUANTILE, Sample, as_float, entries_of, minus, si
 
 __all__ = ["QUANTILE", "Blurred", "Measured", "Sample", "Statement", "as_float", "setting", "sign", "text"]
 
-_TURN = RLock()  # of threads: flint's precision is the process's
+_PRECISION_LOCK = RLock()  # flint's precision is the whole process's: threads decide in turn
 BITS = (64, 128, 256, 512, 1024, 2048, 4096)  # of balls, doubled only while a ball is what leaves it open
 OPEN = "open"  # expected where the true verdict is not known
 UNREFUTED = "holds or undecided"  # where it is true, and too little may be asked for to tell
@@ -106,7 +106,7 @@ def decided(
     """Measure, and again with twice the bits while a ball leaves it open."""
     for bits in [bits for bits in BITS if bits <= most_bits]:
         m = Measured(bits, settings)
-        with _TURN, ctx.workprec(bits):
+        with _PRECISION_LOCK, ctx.workprec(bits):
             try:
                 measure(m)
                 m.vary()

@@ -43,11 +43,11 @@ def test_depth_by_depth(make_plan: MakePlan, kernel: str) -> None:
         assert np.array_equal(by_step[0][:, :2], first[name][:, :2])
         assert all(not by_step[step][:, 2].any() for step in steps if step < 6)
         assert np.array_equal(by_step[6][:, 2], first[name][:, 2])
-        assert np.allclose(abs(by_step[7] - by_step[6])[:, 0, ..., :2, :2], 0.05, rtol=1e-3)  # Adam again
+        moved = abs(by_step[7] - by_step[6])[:, 0, ..., :2, :2]
+        assert np.allclose(moved, 0.05, rtol=1e-3)  # the rate, as in the first step of a new Adam
         for end, trained in ((6, 2), (12, 3)):  # each pair goes on from one start
             assert np.array_equal(by_step[end][::2, :trained], by_step[end][1::2, :trained])
         assert not np.array_equal(by_step[6][0, :2], by_step[6][2, :2])
-    assert not np.array_equal(weights["P_history"][0, steps.index(6), 0], weights["P"][0, 0])
 
 
 def test_the_better_start_goes_on(make_plan: MakePlan, monkeypatch: pytest.MonkeyPatch) -> None:

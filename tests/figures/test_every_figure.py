@@ -17,8 +17,8 @@ from tests.records import FakeRunner, mark, record
 FIGURES = [config.name for config in configs("figure")]
 DRAWN_ALONE = ("ahn/fig6", "ahn/fig7", "giannou/fig2")  # of which no arrays of the claims are stored
 LAID_OUT_AS_ANOTHER = ("lds/fig2", "lds/fig4", "lds/fig6", "giannou/fig4", "giannou/fig6")  # but for numbers
-# Runs in requests.txt: a figure, the scale and other settings; below them each experiment and what is set.
 DRAWN = Path(__file__).with_name("drawn.jsonl")  # what each draws; this file as a program renews it
+# Runs in requests.txt: a figure, the scale and other settings; below them each experiment and what is set.
 REQUESTS = Path(__file__).with_name("requests.txt").read_text().strip().split("\n\n")
 COLUMN = 3.3  # inches
 OF_A_USER = "lines.linewidth: 0.5\npatch.linewidth: 0.5\nfont.size: 6\n"
@@ -48,9 +48,9 @@ def test_a_picture_is_legible_at_both_widths_and_in_a_users_lines(id, tmp_path):
     assert max(text.get_fontsize() for text in narrow.findobj(Text) if text.get_text()) == 6
 
 
-def test_what_the_battery_would_object_to_is_seen():
+def test_what_the_battery_would_object_to_is_seen(monkeypatch):
     figure, records = base("xie/fig1")
-    figure.remark = "trained with fewer steps"
+    monkeypatch.setattr(figure, "remark", "trained with fewer steps")
     picture = figure.picture(records)
     assert picture.get_suptitle() == figure.remark
     axes = picture.axes[0]

@@ -41,9 +41,9 @@ CASES = {
         {"dim": 2, "context": 5, "task_law": "sphere", "task_covariance": COVARIANCE},
     ],
     "ConditionedRegression": [
-        {"dim": 1, "context": 3},
+        {"dim": 1, "context": 3}, {"dim": 3, "context": 2, "condition": 9.0, "constant": True},
+        {"dim": 3, "context": 6, "condition": 4.0, "largest": [1.0, 2.0], "label_noise": 0.4},
         {"dim": 3, "context": 6, "condition": 1.5, "largest": [1.0, 2.0], "label_noise": 2.0},
-        {"dim": 3, "context": 2, "condition": 9.0, "constant": True},
         {"dim": 2, "context": 6, "condition": 4.0, "label_noise": 0.4, "constant": True},
     ],
     "DynamicalSystem": [
@@ -162,7 +162,7 @@ def test_every_risk_is_the_mean_loss_over_the_tokens(task, settings, family):
         with pytest.raises(InputError, match="only model=lsa"):
             law.estimators(LinearTransformer(weights))
         return
-    prompt = law.token_prompts(streams(seeds, step=1), 2_000 if logistic else 20_000)
+    prompt = law.token_prompts(streams(seeds, step=1), 2_000 if logistic else 40_000)
     weights.initialise(seeds)
     with torch.no_grad():
         for name in {"A", "Q"} & set(weights.shapes()):
